@@ -52,19 +52,23 @@ impl Axis {
         self.full() - self.pad_begin - self.output as i64
     }
 
-    /// The pairs (kernel index, input index) that feed output `o`, by rising kernel index.
+    /// The pairs (kernel index, input index) that feed output `o`, by rising kernel index. Takes time in proportion
+    /// to their number, however large the kernel.
     pub fn contributions(&self, output: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
-        let Axis { input, kernel, stride, dilation, .. } = *self;
         let target = output as i64 + self.pad_begin;
-        let (stride, dilation) = (stride as i64, dilation as i64);
-        // t·d ≡ target (mod s) has a solution every s/gcd(s, d) kernel indices, so the first one is soon found.
-        let step = stride / gcd(stride, dilation);
-        let first = (0..step.min(kernel as i64)).find(|t| (target - t * dilation).rem_euclid(stride) == 0);
-        let kernels = (first.unwrap_or(kernel as i64)..kernel as i64).step_by(step as usize);
-        kernels.filter_map(move |t| {
-            let i = (target - t * dilation).div_euclid(stride);
-            (0 <= i && i < input as i64).then_some((t as usize, i as usize))
-        })
+        let (stride, dilation) = (self.stride as i64, self.dilation as i64);
+        // i·s + t·d = target: the kernel indices t that solve it for some integer i are `step` apart, …
+        let divisor = gcd(stride, dilation);
+        let step = stride / divisor;
+        let solvable = target % divisor == 0;
+        let solution = i128::from(target / divisor) * i128::from(inverse(dilation / divisor, step));
+        // … and the i are inputs for the t between these.
+        let lowest = ceil_div(target - (self.input as i64 - 1) * stride, dilation).max(0);
+        let highest = if solvable { target.div_euclid(dilation).min(self.kernel as i64 - 1) } else { -1 };
+        let first = lowest + (solution - i128::from(lowest)).rem_euclid(step.into()) as i64;
+        (first..=highest)
+            .step_by(step as usize)
+            .map(move |t| (t as usize, ((target - t * dilation) / stride) as usize))
     }
 
     fn check(&self, axis: usize) -> Result<(), SpecError> {
@@ -99,6 +103,22 @@ impl Axis {
 
 fn gcd(a: i64, b: i64) -> i64 {
     if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// The x with `a·x ≡ 1 (mod modulus)`, for an `a` coprime to the modulus, by the extended Euclidean algorithm.
+fn inverse(a: i64, modulus: i64) -> i64 {
+    let (mut old_rest, mut rest) = (a % modulus, modulus);
+    let (mut old_x, mut x) = (1, 0);
+    while rest != 0 {
+        let quotient = old_rest / rest;
+        (old_rest, rest) = (rest, old_rest - quotient * rest);
+        (old_x, x) = (x, old_x - quotient * x);
+    }
+    old_x
+}
+
+fn ceil_div(a: i64, b: i64) -> i64 {
+    -(-a).div_euclid(b)
 }
 
 /// A resolved transposed convolution: batch, groups, channels and spatial axes, checked so that no size computed
@@ -314,6 +334,25 @@ mod tests {
             }
             prop_assert_eq!(taps_hit(&axis), hit);
         }
+    }
+
+    #[test]
+    fn contributions_of_huge_axes_are_found_at_once() {
+        let huge = 1usize << 40;
+        let axis = Axis { input: 2, kernel: huge, stride: 3, dilation: 1, output: huge, pad_begin: 0 };
+        assert_eq!(axis.contributions(huge - 1).collect::<Vec<_>>(), [(huge - 4, 1), (huge - 1, 0)]);
+        let sparse = Axis { kernel: huge, stride: huge + 1, dilation: 2, ..axis };
+        assert_eq!(sparse.contributions(huge / 2 + 1).collect::<Vec<_>>(), []);
+        assert_eq!(sparse.contributions(huge + 5).collect::<Vec<_>>(), [(2, 1)]);
+        let far = Axis {
+            input: huge,
+            kernel: 1 << 15,
+            stride: 1 << 15,
+            dilation: 1,
+            output: 1,
+            pad_begin: 1 << 54,
+        };
+        assert_eq!(far.contributions(0).collect::<Vec<_>>(), [(0, 1 << 39)]);
     }
 
     #[test]
