@@ -27,6 +27,7 @@ mod dtype;
 mod error;
 mod geometry;
 mod layout;
+pub mod neutral;
 
 pub use activation::Activation;
 pub use attributes::{AttributeValue, Attributes};
