@@ -49,8 +49,8 @@ fn a_case_is_read_whole() {
     assert_eq!(case.version, Some(1));
     assert_eq!(case.attributes["strides"], AttributeValue::List(vec![AttributeValue::Int(2)]));
     assert!(!case.attributes.contains_key("left_out"));
-    assert_eq!(f32::slice(case.inputs["data"].values()), Some([1.0, 0.25].as_slice()));
-    assert_eq!(case.inputs["filter"].values().get(0), Some(Number::Float(1.0)));
+    assert_eq!(f32::slice(case.tensors["data"].values()), Some([1.0, 0.25].as_slice()));
+    assert_eq!(case.tensors["filter"].values().get(0), Some(Number::Float(1.0)));
     assert_eq!((case.tolerance.abs, case.tolerance.rel), (0.0, 1e-6));
     assert!(matches!(case.expected_under(Policy::Spec), Expected::Output(_)));
     assert!(matches!(case.expected_under(Policy::Runtime), Expected::Error { .. }));
@@ -105,6 +105,22 @@ fn a_bad_field_is_named_with_its_file_and_case() {
         let pointer = if in_case { format!("{first}{pointer}") } else { pointer.to_owned() };
         let error = parse(&with(&pointer, value)).unwrap_err();
         assert!(error.starts_with("cases.json: ") && error.contains(message), "{pointer}: {error}");
+    }
+}
+
+#[test]
+fn inputs_are_found_by_role_and_strangers_refused() {
+    let file = parse(&good()).unwrap();
+    let inputs = file.cases[0].inputs().unwrap();
+    assert_eq!((inputs.input.shape(), inputs.filter.shape()), ([1, 1, 2].as_slice(), [1, 1, 1].as_slice()));
+    assert!(inputs.bias.is_none() && inputs.output_shape.is_none());
+    let tensor = json!({"dtype": "f32", "shape": [0], "data": []});
+    for (name, value, message) in [
+        ("bias", Some(tensor), "openvino takes no input `bias`; it takes data, filter, output_shape"),
+        ("filter", None, "the input `filter` is missing; openvino requires it"),
+    ] {
+        let file = parse(&with(&format!("/cases/0/inputs/{name}"), value)).unwrap();
+        assert_eq!(file.cases[0].inputs().unwrap_err().to_string(), message);
     }
 }
 

@@ -16,6 +16,7 @@
 //! ```
 
 mod error;
+mod inputs;
 mod read;
 
 use std::collections::BTreeMap;
@@ -28,6 +29,7 @@ use outstride_spec::{Attributes, DialectName, Policy};
 use crate::tensor::AnyTensor;
 
 pub use error::CaseError;
+pub use inputs::{CaseInputs, InputError};
 
 /// The largest file that is read: far beyond any in use, and no trap for a path such as `/dev/zero`.
 const MAX_FILE_BYTES: u64 = 1 << 30;
@@ -54,8 +56,8 @@ pub struct Case {
     pub version: Option<i64>,
     /// Exactly as the dialect spells them.
     pub attributes: Attributes,
-    /// By the dialect's own names, in its own layouts.
-    pub inputs: BTreeMap<String, AnyTensor>,
+    /// The inputs by the dialect's own names, in its own layouts; [`inputs`](Self::inputs) gives them their roles.
+    pub tensors: BTreeMap<String, AnyTensor>,
     /// What the specification's text says.
     pub expected: Expected,
     /// What the dialect's own runtime did, where that differs.

@@ -1,5 +1,6 @@
 //! From JSON to cases.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use outstride_spec::DialectName;
@@ -54,9 +55,9 @@ fn case(node: &Node<'_>, file_dialect: DialectName) -> Result<Case, FieldError> 
         DialectName::Onnx => node.optional("opset")?,
         _ => node.optional("version")?,
     };
-    let mut inputs = std::collections::BTreeMap::new();
+    let mut tensors = BTreeMap::new();
     for (name, tensor) in node.required("inputs")?.fields()? {
-        inputs.insert(name.to_owned(), AnyTensor::read(&tensor)?);
+        tensors.insert(name.to_owned(), AnyTensor::read(&tensor)?);
     }
     Ok(Case {
         id: node.required("id")?.text()?.to_owned(),
@@ -64,7 +65,7 @@ fn case(node: &Node<'_>, file_dialect: DialectName) -> Result<Case, FieldError> 
         op: node.required("op")?.text()?.to_owned(),
         version: version.map(|version| version.integer()).transpose()?,
         attributes: attributes(&node.required("attributes")?)?,
-        inputs,
+        tensors,
         expected: expected(&node.required("expected")?)?,
         runtime: runtime(node)?,
         tolerance: tolerance(&node.required("tolerance")?)?,
