@@ -114,6 +114,9 @@ impl Arrangement {
     /// Checks that no two elements share memory, by a sufficient rule: sorted by stride, each axis must step over
     /// everything the smaller ones reach.
     pub(crate) fn check_disjoint(&self) -> Result<(), ViewError> {
+        if self.shape.contains(&0) {
+            return Ok(());
+        }
         let mut axes: Vec<(usize, usize)> = self
             .strides
             .iter()
@@ -162,7 +165,8 @@ impl Arrangement {
             if layout.flipped && !empty {
                 offset = offset.wrapping_add_signed((size as isize - 1) * stride);
             }
-            strides.push(if layout.flipped { -stride } else { stride });
+            // Wrapping, because an axis of one element may have any stride at all.
+            strides.push(if layout.flipped { stride.wrapping_neg() } else { stride });
         }
         Arrangement { offset, shape, strides }
     }
@@ -195,6 +199,7 @@ mod tests {
         assert!(disjoint(&[1, 3], &[0, 1]));
         assert!(!disjoint(&[2, 3], &[0, 1]));
         assert!(!disjoint(&[2, 3], &[2, 1]));
+        assert!(disjoint(&[0, 3], &[3, 1]));
     }
 
     #[test]
@@ -205,5 +210,12 @@ mod tests {
         assert_eq!(canonical.shape(), [1, 2, 1, 3]);
         assert_eq!(canonical.position(&[0, 1, 0, 0]), Some(5));
         assert_eq!(canonical.position(&[0, 1, 0, 2]), Some(1));
+    }
+
+    #[test]
+    fn a_flipped_axis_of_one_element_may_have_any_stride() {
+        let filter = Arrangement::new(0, &[1, 1, 1], &[isize::MIN, 1, 1], 1).unwrap();
+        let layout = FilterLayout { flipped: true, ..FilterLayout::xio(1) };
+        assert_eq!(filter.canonical_filter(&layout, 1).position(&[0, 0, 0, 0]), Some(0));
     }
 }
