@@ -29,6 +29,7 @@ impl Names {
         dilations: &[i64],
     ) -> Result<FilterCall, SpecError> {
         check_extents(self.filter, filter.shape)?;
+        check_count(self.filter, filter.shape)?;
         let kernel: Vec<usize> = layout.spatial.iter().map(|&axis| filter.shape[axis]).collect();
         if let Some(axis) = layout.spatial.iter().find(|&&axis| filter.shape[axis] == 0) {
             return Err(SpecError::Value {
@@ -279,6 +280,16 @@ fn check_extents(tensor: &'static str, shape: &[usize]) -> Result<(), SpecError>
     match shape.iter().position(|&size| size > MAX_EXTENT) {
         Some(axis) => Err(SpecError::Overflow { what: format!("size of {tensor}"), axis: Some(axis) }),
         None => Ok(()),
+    }
+}
+
+/// Refuses more elements than any memory holds, so that whoever lays the filter out can count them. Axes of size 0 do
+/// not excuse the others, as in [`Geometry::new`].
+fn check_count(tensor: &'static str, shape: &[usize]) -> Result<(), SpecError> {
+    let count = shape.iter().try_fold(1usize, |count, &size| count.checked_mul(size.max(1)));
+    match count {
+        Some(count) if count <= MAX_EXTENT => Ok(()),
+        _ => Err(SpecError::Overflow { what: format!("element count of {tensor}"), axis: None }),
     }
 }
 
