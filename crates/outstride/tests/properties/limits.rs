@@ -1,0 +1,142 @@
+//! What a call may cost: refused before anything is allocated, and empty tensors are no special case.
+
+use outstride::{
+    ConvTranspose, Error, Limits, Tensor, TensorView, TensorViewMut, jax, onednn_graph, onnx, openvino,
+};
+
+/// One element of memory posing as a tensor of any shape.
+fn broadcast<'a>(element: &'a [f32; 1], shape: &[usize]) -> TensorView<'a, f32> {
+    TensorView::from_parts(element, 0, shape, &vec![0; shape.len()]).unwrap()
+}
+
+fn with_strides(strides: &[i64]) -> onnx::ConvTranspose {
+    onnx::ConvTranspose { strides: strides.to_vec(), ..Default::default() }
+}
+
+#[test]
+fn an_output_beyond_the_limit_is_refused_before_it_is_allocated() {
+    let op = ConvTranspose::new(&with_strides(&[1 << 40]), broadcast(&[1.0], &[1, 1, 1]), None).unwrap();
+    let refused = op.run(broadcast(&[1.0], &[1, 1, 1 << 10])).unwrap_err();
+    let Error::TooManyBytes { what, needed, limit } = refused.clone() else { panic!("{refused}") };
+    assert_eq!((what, needed, limit), ("the output", (((1u128 << 10) - 1) * (1 << 40) + 1) * 4, 16 << 30));
+    assert!(!refused.is_invalid());
+    assert!(refused.to_string().contains("raise `Limits::max_bytes`"), "{refused}");
+}
+
+#[test]
+fn the_limit_on_bytes_is_exact() {
+    let op = ConvTranspose::new(&with_strides(&[1]), broadcast(&[1.0], &[1, 2, 3]), None).unwrap();
+    let x = broadcast(&[1.0], &[1, 1, 8]);
+    let bytes = 2 * 10 * 4;
+    let with = |max_bytes| op.clone().with_limits(Limits { max_bytes, ..Limits::default() });
+    assert_eq!(with(bytes).run(x.clone()).unwrap().shape(), [1, 2, 10]);
+    assert!(matches!(with(bytes - 1).run(x), Err(Error::TooManyBytes { needed: 80, limit: 79, .. })));
+}
+
+#[test]
+fn the_limit_on_work_is_exact() {
+    let op = ConvTranspose::new(&with_strides(&[1]), broadcast(&[1.0], &[3, 2, 3]), None).unwrap();
+    let x = broadcast(&[1.0], &[5, 3, 8]);
+    let work = 5 * 3 * 2 * (8 * 3);
+    let with = |limit| op.clone().with_limits(Limits { max_multiply_adds: limit, ..Limits::default() });
+    assert!(with(work).run(x.clone()).is_ok());
+    let refused = with(work - 1).run(x.clone()).unwrap_err();
+    assert_eq!(refused, Error::TooMuchWork { needed: work, limit: work - 1 });
+    assert!(refused.to_string().contains("raise `Limits::max_multiply_adds`"), "{refused}");
+
+    let mut y = vec![7.0; 5 * 2 * 10];
+    let into = TensorViewMut::from_slice(&[5, 2, 10], &mut y).unwrap();
+    assert!(matches!(with(work - 1).run_into(x, into), Err(Error::TooMuchWork { .. })));
+    assert!(y.iter().all(|&value| value == 7.0), "a refused call wrote");
+}
+
+#[test]
+fn endless_work_on_a_bearable_output_is_refused() {
+    let channels = 1 << 20;
+    let op = ConvTranspose::new(&with_strides(&[1]), broadcast(&[1.0], &[channels, 1, 1]), None).unwrap();
+    let refused = op.run(broadcast(&[1.0], &[1, channels, 1 << 31])).unwrap_err();
+    assert_eq!(refused, Error::TooMuchWork { needed: 1 << 51, limit: 1 << 50 });
+}
+
+#[test]
+fn a_filter_beyond_the_limit_is_refused_before_it_is_copied() {
+    let huge = broadcast(&[1.0], &[1, 1, 1 << 40]);
+    let refused = ConvTranspose::new(&with_strides(&[1]), huge, None).unwrap_err();
+    assert_eq!(refused, Error::TooManyBytes { what: "the weights", needed: 1 << 42, limit: 16 << 30 });
+}
+
+#[test]
+fn a_filter_of_uncountably_many_elements_is_refused() {
+    let uncountable = broadcast(&[1.0], &[1 << 40, 1, 1 << 40]);
+    let refused = ConvTranspose::new(&with_strides(&[1]), uncountable, None).unwrap_err();
+    assert_eq!(refused.to_string(), "the element count of W exceeds what 64-bit sizes can hold");
+}
+
+#[test]
+fn an_axis_of_one_element_may_have_any_stride() {
+    let strides = [isize::MIN, isize::MAX, isize::MIN];
+    let filter = TensorView::from_parts(&[3i32], 0, &[1, 1, 1], &strides).unwrap();
+    let x = TensorView::from_parts(&[5i32], 0, &[1, 1, 1], &strides).unwrap();
+    let attributes = jax::ConvTranspose { strides: vec![2], ..Default::default() };
+    let op = ConvTranspose::new(&attributes, filter, None).unwrap();
+    assert_eq!(op.run(x).unwrap().data(), [15, 0]);
+}
+
+#[test]
+fn a_large_kernel_over_one_input_takes_no_longer_than_its_products() {
+    let kernel = 1 << 18;
+    let op = ConvTranspose::new(&with_strides(&[1]), broadcast(&[2.0], &[1, 1, kernel]), None).unwrap();
+    let y = op.run(broadcast(&[3.0], &[1, 1, 1])).unwrap();
+    assert_eq!(y.shape(), [1, 1, kernel]);
+    assert!(y.data().iter().all(|&value| value == 6.0));
+}
+
+#[test]
+fn no_batch_gives_an_empty_output_of_the_right_shape() {
+    let op = ConvTranspose::new(&with_strides(&[2]), broadcast(&[1.0], &[2, 3, 3]), Some(&[1.0; 3])).unwrap();
+    let y = op.run(TensorView::from_slice(&[0, 2, 4], &[]).unwrap()).unwrap();
+    assert_eq!((y.shape(), y.data()), ([0, 3, 9].as_slice(), [].as_slice()));
+}
+
+#[test]
+fn no_input_channels_give_the_bias_alone() {
+    let filter = TensorView::from_slice(&[0, 2, 3], &[]).unwrap();
+    let op = ConvTranspose::new(&with_strides(&[2]), filter, Some(&[1.5, -2.0])).unwrap();
+    let y = op.run(TensorView::from_slice(&[1, 0, 2], &[]).unwrap()).unwrap();
+    assert_eq!(y.shape(), [1, 2, 5]);
+    assert_eq!(y.data(), [1.5, 1.5, 1.5, 1.5, 1.5, -2.0, -2.0, -2.0, -2.0, -2.0]);
+
+    let filter = TensorView::<f32>::from_slice(&[0, 2, 3], &[]).unwrap();
+    let op = ConvTranspose::new(&openvino::ConvolutionBackpropData::default(), filter, None).unwrap();
+    let y = op.run(TensorView::from_slice(&[1, 0, 2], &[]).unwrap()).unwrap();
+    assert_eq!((y.shape(), y.data()), ([1, 2, 4].as_slice(), [0.0; 8].as_slice()));
+}
+
+#[test]
+fn no_output_channels_give_an_empty_output() {
+    let filter = TensorView::<f32>::from_slice(&[2, 0, 3], &[]).unwrap();
+    let op = ConvTranspose::new(&with_strides(&[2]), filter, Some(&[])).unwrap();
+    let y = op.run(broadcast(&[1.0], &[1, 2, 4])).unwrap();
+    assert_eq!((y.shape(), y.data()), ([1, 0, 9].as_slice(), [].as_slice()));
+}
+
+#[test]
+fn no_spatial_output_gives_an_empty_tensor_where_the_dialect_allows_it() {
+    let attributes = onednn_graph::ConvTranspose {
+        strides: vec![1],
+        dilations: vec![1],
+        pads_begin: vec![2],
+        pads_end: vec![2],
+        ..Default::default()
+    };
+    let op = ConvTranspose::new(&attributes, broadcast(&[1.0], &[3, 1, 1]), Some(&[4.0])).unwrap();
+    let y = op.run(broadcast(&[1.0], &[1, 2, 1])).unwrap();
+    assert_eq!((y.shape(), y.data()), ([1, 0, 1].as_slice(), [].as_slice()));
+}
+
+#[test]
+fn no_spatial_input_leaves_the_bias() {
+    let op = ConvTranspose::new(&with_strides(&[1]), broadcast(&[1.0], &[1, 1, 3]), Some(&[4.0])).unwrap();
+    let y = op.run(Tensor::from_vec(&[1, 1, 0], vec![]).unwrap().view()).unwrap();
+    assert_eq!((y.shape(), y.data()), ([1, 1, 2].as_slice(), [4.0, 4.0].as_slice()));
+}
