@@ -56,7 +56,8 @@ impl Arrangement {
         let (mut lowest, mut highest) = (offset as i128, offset as i128);
         for (&size, &stride) in shape.iter().zip(strides) {
             let reach = (size as i128 - 1) * stride as i128;
-            *if reach < 0 { &mut lowest } else { &mut highest } += reach;
+            let bound = if reach < 0 { &mut lowest } else { &mut highest };
+            *bound = bound.saturating_add(reach);
         }
         if lowest < 0 || highest >= length as i128 {
             let Arrangement { shape, strides, .. } = arrangement;
@@ -184,6 +185,8 @@ mod tests {
         assert!(Arrangement::new(4, &[2, 3], &[-3, -1], 6).is_err());
         assert!(Arrangement::new(0, &[usize::MAX], &[0], 1).is_ok());
         assert!(Arrangement::new(0, &[usize::MAX, 2], &[isize::MAX, 1], 6).is_err());
+        assert!(Arrangement::new(0, &[usize::MAX; 3], &[isize::MAX; 3], 6).is_err());
+        assert!(Arrangement::new(0, &[usize::MAX; 3], &[isize::MIN; 3], 6).is_err());
         assert!(Arrangement::new(9, &[0, 3], &[3, 1], 0).is_ok());
         assert!(Arrangement::new(0, &[2], &[1, 1], 6).is_err());
     }
