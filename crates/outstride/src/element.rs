@@ -3,13 +3,22 @@
 use half::{bf16, f16};
 use outstride_spec::{Activation, DType, IntegerOverflow};
 
+use std::sync::Arc;
+
+use outstride_spec::FilterCall;
+
+use crate::engine::Engine;
 use crate::epilogue::activate;
+use crate::error::Error;
 use crate::exact::ExactInteger;
+use crate::op::Options;
+use crate::prepared::{PreparedFilter, ReferenceFilter};
+use crate::tensor::TensorView;
 
 /// A type that tensors can hold.
 ///
 /// Floats are summed in `f64` and rounded once; integers are summed exactly and then saturated or wrapped.
-pub trait Element: Copy + Default + PartialEq + std::fmt::Debug + Send + Sync + 'static {
+pub trait Element: Copy + Default + PartialEq + std::fmt::Debug + Send + Sync + Prepare + 'static {
     /// The type's name.
     const DTYPE: DType;
 
@@ -22,6 +31,36 @@ pub trait Element: Copy + Default + PartialEq + std::fmt::Debug + Send + Sync + 
     /// The one rounding: to nearest, ties to even, for floats; by `overflow` for integers.
     fn narrow(wide: Self::Wide, overflow: IntegerOverflow) -> Self;
 }
+
+/// Lays filters of this element type out for the engine that computes it. Not for use outside this crate, which keeps
+/// the set of element types closed.
+pub trait Prepare: Sized {
+    #[doc(hidden)]
+    fn prepare(
+        call: &FilterCall,
+        filter: &TensorView<'_, Self>,
+        bias: Option<&[Self]>,
+        options: &Options,
+    ) -> Result<Arc<dyn PreparedFilter<Self>>, Error>;
+}
+
+macro_rules! prepare {
+    ($engine:ident: $($type:ty)*) => {$(
+        impl Prepare for $type {
+            fn prepare(
+                call: &FilterCall,
+                filter: &TensorView<'_, Self>,
+                bias: Option<&[Self]>,
+                options: &Options,
+            ) -> Result<Arc<dyn PreparedFilter<Self>>, Error> {
+                Ok(Arc::new($engine::new(call, filter, bias, options)?))
+            }
+        }
+    )*};
+}
+
+prepare!(Engine: f32 f64);
+prepare!(ReferenceFilter: f16 bf16 i8 i16 i32 i64 u8 u16 u32 u64);
 
 /// A type wide enough to sum products of elements in.
 pub trait Wide: Copy + Default + Send + Sync + 'static {

@@ -25,23 +25,29 @@
 //! * [`reference`](mod@reference), the definition of the operator that everything is tested against.
 
 mod element;
+mod engine;
 mod epilogue;
 mod error;
 mod exact;
 mod limits;
 mod op;
+mod parallel;
+mod prepared;
 pub mod reference;
 mod tensor;
 
 pub use element::{Element, Wide};
+pub use engine::{Path, Plan};
 pub use epilogue::Epilogue;
 pub use error::Error;
 pub use exact::ExactInteger;
 pub use limits::Limits;
-pub use op::ConvTranspose;
+pub use op::{ConvTranspose, Options};
+pub use parallel::{CurrentRayon, Executor, Sequential};
 pub use tensor::{Tensor, TensorView, TensorViewMut, ViewError};
 
 pub use half::{bf16, f16};
+pub use outstride_kernels::{Isa, KernelName, Kernels, Real, kernels};
 pub use outstride_spec::{
     Activation, AttributeValue, Attributes, Axis, Call, DType, DataLayout, Dialect, DialectName, FilterCall,
     FilterLayout, Geometry, IntegerOverflow, Operands, PadRule, Policy, Request, SpecError, Split,

@@ -4,12 +4,26 @@ use std::sync::Arc;
 
 use outstride_spec::{Activation, Call, Dialect, FilterCall, Operands, Policy, TensorType};
 
+use outstride_kernels::Isa;
+
 use crate::element::Element;
-use crate::epilogue::Epilogue;
+use crate::engine::{Path, Plan};
 use crate::error::Error;
 use crate::limits::Limits;
-use crate::reference;
-use crate::tensor::{Tensor, TensorView, TensorViewMut};
+use crate::parallel::{CurrentRayon, Executor, SharedExecutor};
+use crate::prepared::PreparedFilter;
+use crate::tensor::{Arrangement, Tensor, TensorView, TensorViewMut};
+
+/// How an operator is prepared.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// What preparing and running may cost.
+    pub limits: Limits,
+    /// The best instruction set to use; `None` is the best this CPU has, capped by `OUTSTRIDE_ISA`.
+    pub isa: Option<Isa>,
+    /// A path to prefer over the planner's choice where it can run.
+    pub path: Option<Path>,
+}
 
 /// A transposed convolution with its weights, ready to run on inputs of any size.
 ///
@@ -32,9 +46,9 @@ pub struct ConvTranspose<T> {
     activation: Option<Activation>,
     filter_call: FilterCall,
     filter_shape: Vec<usize>,
-    /// `(G, C/G, M/G, k…)`, row-major.
-    filter: Tensor<T>,
-    bias: Option<Vec<T>>,
+    has_bias: bool,
+    prepared: Arc<dyn PreparedFilter<T>>,
+    executor: SharedExecutor,
 }
 
 impl<T: Element> ConvTranspose<T> {
@@ -54,6 +68,16 @@ impl<T: Element> ConvTranspose<T> {
         bias: Option<&[T]>,
         limits: Limits,
     ) -> Result<Self, Error> {
+        Self::with_options(dialect, filter, bias, &Options { limits, ..Options::default() })
+    }
+
+    /// As [`new`](Self::new), with a say in how it is done.
+    pub fn with_options(
+        dialect: Arc<dyn Dialect>,
+        filter: TensorView<'_, T>,
+        bias: Option<&[T]>,
+        options: &Options,
+    ) -> Result<Self, Error> {
         let filter_call = dialect.filter(&TensorType::new(T::DTYPE, filter.shape()))?;
         if let Some(bias) = bias
             && bias.len() != filter_call.out_channels
@@ -64,12 +88,13 @@ impl<T: Element> ConvTranspose<T> {
         Ok(ConvTranspose {
             dialect,
             policy: Policy::default(),
-            limits,
+            limits: options.limits,
             activation: None,
             filter_shape: filter.shape().to_vec(),
-            filter: packed_copy(&canonical, &limits)?,
+            prepared: T::prepare(&filter_call, &canonical, bias, options)?,
             filter_call,
-            bias: bias.map(<[T]>::to_vec),
+            has_bias: bias.is_some(),
+            executor: SharedExecutor(Arc::new(CurrentRayon)),
         })
     }
 
@@ -88,6 +113,11 @@ impl<T: Element> ConvTranspose<T> {
         ConvTranspose { activation: Some(activation), ..self }
     }
 
+    /// Runs on these threads. Without this, calls use the rayon pool of the calling thread.
+    pub fn with_executor(self, executor: Arc<dyn Executor>) -> Self {
+        ConvTranspose { executor: SharedExecutor(executor), ..self }
+    }
+
     /// What a call on an input of this shape means: its geometry, layouts and output shape.
     pub fn resolve(&self, input_shape: &[usize]) -> Result<Call, Error> {
         let mut operands = Operands::new(
@@ -95,7 +125,7 @@ impl<T: Element> ConvTranspose<T> {
             TensorType::new(T::DTYPE, &self.filter_shape),
         );
         let bias_shape = [self.filter_call.out_channels];
-        if self.bias.is_some() {
+        if self.has_bias {
             operands = operands.with_bias(TensorType::new(T::DTYPE, &bias_shape));
         }
         let call = self.dialect.resolve(&operands, self.policy)?;
@@ -124,32 +154,17 @@ impl<T: Element> ConvTranspose<T> {
         self.execute(&call, x, y)
     }
 
-    fn execute(&self, call: &Call, x: TensorView<'_, T>, y: TensorViewMut<'_, T>) -> Result<(), Error> {
-        let epilogue = Epilogue { activation: call.activation, overflow: call.overflow };
-        reference::conv_transpose(
-            &call.geometry,
-            &epilogue,
-            x.canonical_data(&call.input),
-            self.filter.view(),
-            self.bias.as_deref(),
-            y.canonical_data(&call.output),
-        )
+    /// What a call on a row-major input of this shape would do.
+    pub fn plan(&self, input_shape: &[usize]) -> Result<Plan, Error> {
+        let call = self.resolve(input_shape)?;
+        let x = Arrangement::row_major(input_shape)?.canonical_data(&call.input);
+        let y = Arrangement::row_major(&call.output_shape())?.canonical_data(&call.output);
+        Ok(self.prepared.plan(&call, x.strides(), y.strides(), self.executor.0.threads()))
     }
-}
 
-/// A row-major copy of a view.
-fn packed_copy<T: Element>(view: &TensorView<'_, T>, limits: &Limits) -> Result<Tensor<T>, Error> {
-    limits.check_bytes("the weights", view.shape().iter().product(), size_of::<T>())?;
-    let mut copy = Tensor::zeros("the weights", view.shape())?;
-    let shape = view.shape().to_vec();
-    for (position, element) in copy.data_mut().iter_mut().enumerate() {
-        let mut rest = position;
-        let mut source = view.offset();
-        for (axis, &size) in shape.iter().enumerate().rev() {
-            source = source.wrapping_add_signed((rest % size) as isize * view.strides()[axis]);
-            rest /= size;
-        }
-        *element = view.data()[source];
+    fn execute(&self, call: &Call, x: TensorView<'_, T>, y: TensorViewMut<'_, T>) -> Result<(), Error> {
+        let x = x.canonical_data(&call.input);
+        let y = y.canonical_data(&call.output);
+        self.prepared.run(call, x, y, &*self.executor.0)
     }
-    Ok(copy)
 }

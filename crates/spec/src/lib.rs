@@ -28,6 +28,7 @@ mod error;
 mod geometry;
 mod layout;
 pub mod neutral;
+mod phase;
 
 pub use activation::Activation;
 pub use attributes::{AttributeValue, Attributes};
@@ -39,3 +40,4 @@ pub use dtype::{DType, ParseDTypeError};
 pub use error::SpecError;
 pub use geometry::{Axis, Geometry};
 pub use layout::{DataLayout, FilterLayout};
+pub use phase::{Phase, Tap};

@@ -1,0 +1,33 @@
+//! The inner loops of transposed convolution, for every instruction set, behind one [table](kernels).
+//!
+//! Three shapes of tile cover the operator. Each computes a small block of sums over all taps and channels in
+//! registers, adds the bias and leaves the block in a scratch tile; the caller puts tiles where they belong.
+//!
+//! | kernel | lanes of a vector | used for |
+//! |---|---|---|
+//! | [`panel`](PanelTile) | output channels (and phases) | channels-last input, small maps, large strides |
+//! | [`pixel`](PixelTile) | neighbouring positions of a row | channels-first input |
+//! | [`lane`](LaneTile) | channels, each with its own weights | depthwise, channels-last |
+//!
+//! This is the only crate with vector instructions. Everything is generic over the private trait `Simd`; an
+//! instruction set is a folder that implements it.
+
+mod activation;
+mod isa;
+mod lane;
+mod output;
+mod panel;
+mod pixel;
+mod portable;
+mod simd;
+mod table;
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
+
+pub use isa::{Isa, ParseIsaError};
+pub use lane::{LaneTap, LaneTile};
+pub use output::Output;
+pub use panel::{MAX_ROWS, PanelTap, PanelTile};
+pub use pixel::{MAX_COLUMNS, PixelTap, PixelTile};
+pub use simd::Scalar;
+pub use table::{KernelName, Kernels, Real, kernels};

@@ -1,0 +1,98 @@
+//! Output memory that several threads fill at once, each its own elements.
+
+use std::marker::PhantomData;
+
+/// Exclusive memory, lent to tasks that write different elements of it.
+#[derive(Debug)]
+pub struct Output<'a, T> {
+    start: *mut T,
+    len: usize,
+    memory: PhantomData<&'a mut [T]>,
+}
+
+// SAFETY: writes go through `unsafe` functions whose callers promise that no two threads write one element, and
+// nothing is ever read.
+unsafe impl<T: Send> Sync for Output<'_, T> {}
+
+impl<'a, T: Copy> Output<'a, T> {
+    /// Lends the memory.
+    pub fn new(memory: &'a mut [T]) -> Self {
+        Output { start: memory.as_mut_ptr(), len: memory.len(), memory: PhantomData }
+    }
+
+    /// Writes `values` from index `first` on, `stride` elements apart.
+    ///
+    /// # Panics
+    ///
+    /// If an element would lie outside the memory.
+    ///
+    /// # Safety
+    ///
+    /// No other thread may write any of these elements at the same time.
+    #[inline]
+    pub unsafe fn write(&self, first: isize, stride: isize, values: &[T]) {
+        self.check(first, stride, values.len());
+        // SAFETY: the first and last element are inside, so all between are; the caller vouches for exclusiveness.
+        unsafe {
+            let target = self.start.offset(first);
+            if stride == 1 {
+                target.copy_from_nonoverlapping(values.as_ptr(), values.len());
+            } else {
+                for (index, &value) in values.iter().enumerate() {
+                    target.offset(index as isize * stride).write(value);
+                }
+            }
+        }
+    }
+
+    /// Writes `even[0], odd[0], even[1], odd[1], …` from index `first` on.
+    ///
+    /// # Panics
+    ///
+    /// If an element would lie outside the memory, or the runs have different lengths.
+    ///
+    /// # Safety
+    ///
+    /// No other thread may write any of these elements at the same time.
+    #[inline]
+    pub unsafe fn write_interleaved(&self, first: isize, even: &[T], odd: &[T]) {
+        assert_eq!(even.len(), odd.len());
+        self.check(first, 1, 2 * even.len());
+        // SAFETY: as in `write`.
+        unsafe {
+            let target = self.start.offset(first);
+            for index in 0..even.len() {
+                target.add(2 * index).write(even[index]);
+                target.add(2 * index + 1).write(odd[index]);
+            }
+        }
+    }
+
+    /// Writes one value `count` times from index `first` on, `stride` elements apart.
+    ///
+    /// # Panics
+    ///
+    /// If an element would lie outside the memory.
+    ///
+    /// # Safety
+    ///
+    /// No other thread may write any of these elements at the same time.
+    #[inline]
+    pub unsafe fn fill(&self, first: isize, stride: isize, count: usize, value: T) {
+        self.check(first, stride, count);
+        for index in 0..count {
+            // SAFETY: as in `write`.
+            unsafe { self.start.offset(first + index as isize * stride).write(value) };
+        }
+    }
+
+    #[inline]
+    fn check(&self, first: isize, stride: isize, count: usize) {
+        if count == 0 {
+            return;
+        }
+        let last = first + (count as isize - 1) * stride;
+        let inside = |index: isize| index >= 0 && (index as usize) < self.len;
+        assert!(inside(first) && inside(last), "output elements {first} to {last} of {}", self.len);
+    }
+}

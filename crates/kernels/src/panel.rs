@@ -1,0 +1,91 @@
+//! Tiles whose vectors run over output channels: `rows × (VECTORS · LANES)` sums, one broadcast input per row.
+//!
+//! ```text
+//! tile[row][column] = bias[column] + Σ over taps, channels  x(tap, row)[channel] · weights(tap)[channel][column]
+//! ```
+
+use crate::simd::{Scalar, Simd};
+
+/// The most rows any panel kernel has.
+pub const MAX_ROWS: usize = 14;
+
+/// One tap of a panel tile: where each row reads its input, and the tap's weights.
+#[derive(Clone, Copy, Debug)]
+pub struct PanelTap<T> {
+    /// Channel 0 of each row's input. Rows beyond the input read a run of zeros.
+    pub rows: [*const T; MAX_ROWS],
+    /// `[channel][column]`
+    pub weights: *const T,
+}
+
+/// A tile to compute.
+#[derive(Clone, Copy, Debug)]
+pub struct PanelTile<'a, T> {
+    /// The taps, summed in this order.
+    pub taps: &'a [PanelTap<T>],
+    /// Channels to sum over, in rising order.
+    pub channels: usize,
+    /// Distance between channels in the input.
+    pub channel_stride: isize,
+    /// One value per column.
+    pub bias: &'a [T],
+}
+
+/// Computes the tile into `out`, `[row][column]`. Returns whether every sum was finite.
+///
+/// # Safety
+///
+/// The CPU must have `S`'s instruction set. Each of the first `ROWS` row pointers must be readable at every channel;
+/// weights must hold `channels · VECTORS · LANES` elements.
+#[inline(always)]
+pub(crate) unsafe fn panel<S: Simd, const ROWS: usize, const VECTORS: usize>(
+    tile: &PanelTile<'_, S::Scalar>,
+    out: &mut [S::Scalar],
+) -> bool {
+    let width = VECTORS * S::LANES;
+    assert!(tile.bias.len() >= width && out.len() >= ROWS * width);
+    // SAFETY: the caller vouches for the instruction set, the rows and the weights; bias and out were just checked.
+    unsafe {
+        let zero = S::splat(S::Scalar::default());
+        let mut sums = [[zero; VECTORS]; ROWS];
+        for tap in tile.taps {
+            let mut weights = tap.weights;
+            let mut offset = 0isize;
+            for _ in 0..tile.channels {
+                let mut columns = [zero; VECTORS];
+                for vector in 0..VECTORS {
+                    columns[vector] = S::load(weights.add(vector * S::LANES));
+                }
+                weights = weights.add(width);
+                for row in 0..ROWS {
+                    let input = S::splat(tap.rows[row].offset(offset).read());
+                    for vector in 0..VECTORS {
+                        sums[row][vector] = S::multiply_add(input, columns[vector], sums[row][vector]);
+                    }
+                }
+                offset += tile.channel_stride;
+            }
+        }
+        let mut trace = zero;
+        for row in 0..ROWS {
+            for vector in 0..VECTORS {
+                // Zero times anything but a finite value is NaN.
+                trace = S::multiply_add(sums[row][vector], zero, trace);
+                let bias = S::load(tile.bias.as_ptr().add(vector * S::LANES));
+                let sum = S::add(sums[row][vector], bias);
+                S::store(out.as_mut_ptr().add(row * width + vector * S::LANES), sum);
+            }
+        }
+        !S::any_nan(trace)
+    }
+}
+
+/// A panel kernel: see [`panel`].
+pub(crate) type PanelKernel<T> = unsafe fn(&PanelTile<'_, T>, &mut [T]) -> bool;
+
+/// The panel kernels of an instruction set, by number of rows.
+#[derive(Clone, Copy)]
+pub(crate) struct PanelKernels<T: Scalar> {
+    /// Rising numbers of rows, each with its kernels of one and two vectors.
+    pub(crate) by_rows: &'static [(usize, [PanelKernel<T>; 2])],
+}

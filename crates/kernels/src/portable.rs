@@ -1,0 +1,134 @@
+//! Plain arrays of lanes: what any target can build, shaped so that the compiler vectorises it.
+
+use std::array;
+use std::marker::PhantomData;
+
+use crate::simd::{Scalar, Simd};
+
+/// `LANES` lanes of a scalar.
+#[derive(Clone, Copy)]
+pub(crate) struct Portable<T, const LANES: usize>(PhantomData<T>);
+
+/// What the lanes need beyond [`Scalar`].
+pub(crate) trait PortableScalar:
+    Scalar + std::ops::Add<Output = Self> + std::ops::Mul<Output = Self> + std::ops::Div<Output = Self>
+{
+    fn round(self) -> Self;
+    fn scale(self, n: Self) -> Self;
+}
+
+impl PortableScalar for f32 {
+    fn round(self) -> Self {
+        self.round_ties_even()
+    }
+
+    fn scale(self, n: Self) -> Self {
+        self * f32::from_bits(((n as i32 + 127) as u32) << 23)
+    }
+}
+
+impl PortableScalar for f64 {
+    fn round(self) -> Self {
+        self.round_ties_even()
+    }
+
+    fn scale(self, n: Self) -> Self {
+        self * f64::from_bits(((n as i64 + 1023) as u64) << 52)
+    }
+}
+
+impl<T: PortableScalar, const LANES: usize> Simd for Portable<T, LANES> {
+    type Scalar = T;
+    type Vector = [T; LANES];
+    type Mask = (usize, usize);
+
+    const LANES: usize = LANES;
+
+    #[inline(always)]
+    unsafe fn splat(value: T) -> [T; LANES] {
+        [value; LANES]
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: *const T) -> [T; LANES] {
+        // SAFETY: the caller vouches for LANES readable elements.
+        array::from_fn(|lane| unsafe { from.add(lane).read() })
+    }
+
+    #[inline(always)]
+    unsafe fn store(to: *mut T, value: [T; LANES]) {
+        for lane in 0..LANES {
+            // SAFETY: the caller vouches for LANES writable elements.
+            unsafe { to.add(lane).write(value[lane]) };
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn mask(from: usize, to: usize) -> (usize, usize) {
+        (from, to)
+    }
+
+    #[inline(always)]
+    unsafe fn load_masked(from: *const T, mask: (usize, usize)) -> [T; LANES] {
+        array::from_fn(|lane| {
+            if mask.0 <= lane && lane < mask.1 {
+                // SAFETY: the caller vouches for the lanes of the mask.
+                unsafe { from.wrapping_add(lane).read() }
+            } else {
+                T::default()
+            }
+        })
+    }
+
+    #[inline(always)]
+    unsafe fn multiply_add(a: [T; LANES], b: [T; LANES], c: [T; LANES]) -> [T; LANES] {
+        array::from_fn(|lane| a[lane] * b[lane] + c[lane])
+    }
+
+    #[inline(always)]
+    unsafe fn add(a: [T; LANES], b: [T; LANES]) -> [T; LANES] {
+        array::from_fn(|lane| a[lane] + b[lane])
+    }
+
+    #[inline(always)]
+    unsafe fn multiply(a: [T; LANES], b: [T; LANES]) -> [T; LANES] {
+        array::from_fn(|lane| a[lane] * b[lane])
+    }
+
+    #[inline(always)]
+    unsafe fn divide(a: [T; LANES], b: [T; LANES]) -> [T; LANES] {
+        array::from_fn(|lane| a[lane] / b[lane])
+    }
+
+    #[inline(always)]
+    unsafe fn at_least(v: [T; LANES], bound: [T; LANES]) -> [T; LANES] {
+        array::from_fn(|lane| if v[lane] < bound[lane] { bound[lane] } else { v[lane] })
+    }
+
+    #[inline(always)]
+    unsafe fn at_most(v: [T; LANES], bound: [T; LANES]) -> [T; LANES] {
+        array::from_fn(|lane| if v[lane] > bound[lane] { bound[lane] } else { v[lane] })
+    }
+
+    #[inline(always)]
+    unsafe fn round(v: [T; LANES]) -> [T; LANES] {
+        v.map(PortableScalar::round)
+    }
+
+    #[inline(always)]
+    unsafe fn scale(v: [T; LANES], n: [T; LANES]) -> [T; LANES] {
+        array::from_fn(|lane| v[lane].scale(n[lane]))
+    }
+
+    #[inline(always)]
+    unsafe fn select_less(a: [T; LANES], b: [T; LANES], yes: [T; LANES], no: [T; LANES]) -> [T; LANES] {
+        array::from_fn(|lane| if a[lane] < b[lane] { yes[lane] } else { no[lane] })
+    }
+
+    #[inline(always)]
+    unsafe fn any_nan(v: [T; LANES]) -> bool {
+        // Only NaN differs from itself.
+        #[allow(clippy::eq_op)]
+        v.iter().any(|lane| lane != lane)
+    }
+}

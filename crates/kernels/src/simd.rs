@@ -1,0 +1,96 @@
+//! The vector operations the kernels are written in. Each instruction set implements them once per element type;
+//! every kernel is one generic function over them, inlined into a function that enables the instruction set.
+
+/// A scalar the kernels compute in.
+pub trait Scalar: Copy + Default + PartialEq + PartialOrd + std::fmt::Debug + Send + Sync + 'static {
+    /// The nearest value of this type.
+    fn from_f64(value: f64) -> Self;
+
+    /// `self + a·b`, rounded as the type's own arithmetic does.
+    fn plus_product(self, a: Self, b: Self) -> Self;
+
+    /// `self + other`
+    fn plus(self, other: Self) -> Self;
+
+    /// Whether the value is neither infinite nor NaN.
+    fn is_finite(self) -> bool;
+}
+
+macro_rules! scalar {
+    ($type:ty) => {
+        impl Scalar for $type {
+            fn from_f64(value: f64) -> Self {
+                value as $type
+            }
+
+            fn plus_product(self, a: Self, b: Self) -> Self {
+                self + a * b
+            }
+
+            fn plus(self, other: Self) -> Self {
+                self + other
+            }
+
+            fn is_finite(self) -> bool {
+                <$type>::is_finite(self)
+            }
+        }
+    };
+}
+
+scalar!(f32);
+scalar!(f64);
+
+/// The vector operations of one instruction set on one element type.
+///
+/// # Safety
+///
+/// Every function may only be called where the CPU has the instruction set; those that take pointers read or write
+/// `LANES` elements there (the masked one only the lanes of its mask).
+pub(crate) trait Simd: Copy + 'static {
+    type Scalar: Scalar;
+    type Vector: Copy;
+    type Mask: Copy;
+
+    /// Elements per vector.
+    const LANES: usize;
+
+    unsafe fn splat(value: Self::Scalar) -> Self::Vector;
+    unsafe fn load(from: *const Self::Scalar) -> Self::Vector;
+    unsafe fn store(to: *mut Self::Scalar, value: Self::Vector);
+
+    /// The lanes `from..to` (clamped to the vector).
+    unsafe fn mask(from: usize, to: usize) -> Self::Mask;
+
+    /// The lanes of the mask from memory, zero elsewhere. Other lanes are not touched and may lie anywhere.
+    unsafe fn load_masked(from: *const Self::Scalar, mask: Self::Mask) -> Self::Vector;
+
+    /// `a·b + c`
+    unsafe fn multiply_add(a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector;
+    unsafe fn add(a: Self::Vector, b: Self::Vector) -> Self::Vector;
+    unsafe fn multiply(a: Self::Vector, b: Self::Vector) -> Self::Vector;
+    unsafe fn divide(a: Self::Vector, b: Self::Vector) -> Self::Vector;
+
+    /// `max(v, bound)`; NaN in `v` stays.
+    unsafe fn at_least(v: Self::Vector, bound: Self::Vector) -> Self::Vector;
+
+    /// `min(v, bound)`; NaN in `v` stays.
+    unsafe fn at_most(v: Self::Vector, bound: Self::Vector) -> Self::Vector;
+
+    /// To the nearest integer.
+    unsafe fn round(v: Self::Vector) -> Self::Vector;
+
+    /// `v·2^n` for integral `n` within the exponent range, one beyond it included (which overflows to infinity).
+    unsafe fn scale(v: Self::Vector, n: Self::Vector) -> Self::Vector;
+
+    /// Per lane, `a < b ? yes : no`.
+    unsafe fn select_less(
+        a: Self::Vector,
+        b: Self::Vector,
+        yes: Self::Vector,
+        no: Self::Vector,
+    ) -> Self::Vector;
+
+    /// Whether any lane is NaN.
+    unsafe fn any_nan(v: Self::Vector) -> bool;
+}

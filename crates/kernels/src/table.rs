@@ -1,0 +1,284 @@
+//! The one table of kernels. Planner, tests, benches and commands all read it.
+
+use std::fmt;
+
+use outstride_spec::{Activation, DType};
+
+use crate::activation::activate;
+use crate::isa::Isa;
+use crate::lane::{LaneKernel, LaneTile, lane};
+use crate::panel::{MAX_ROWS, PanelKernels, PanelTile, panel};
+use crate::pixel::{PixelKernels, PixelTile, pixel};
+use crate::portable::Portable;
+use crate::simd::Scalar;
+
+/// A floating-point type that kernels exist for.
+pub trait Real: Scalar {
+    /// The type's name.
+    const DTYPE: DType;
+
+    /// The kernels of every instruction set this build has, the best first.
+    fn table() -> &'static [Kernels<Self>];
+}
+
+/// The kernels of one instruction set for one element type.
+#[derive(Clone, Copy)]
+pub struct Kernels<T: Scalar> {
+    isa: Isa,
+    lanes: usize,
+    panel: PanelKernels<T>,
+    pixel: PixelKernels<T>,
+    lane: LaneKernel<T>,
+    activate: unsafe fn(&mut [T], &Activation),
+}
+
+/// The kernels of an instruction set, if this CPU has it.
+///
+/// A value of [`Kernels`] is the proof that the CPU has the instructions: this is the only way to one.
+pub fn kernels<T: Real>(isa: Isa) -> Option<&'static Kernels<T>> {
+    T::table().iter().find(|kernels| kernels.isa == isa && isa.is_available())
+}
+
+impl<T: Real> Kernels<T> {
+    /// The instruction set.
+    pub fn isa(&self) -> Isa {
+        self.isa
+    }
+
+    /// Elements per vector.
+    pub fn lanes(&self) -> usize {
+        self.lanes
+    }
+
+    /// The most rows of a panel tile.
+    pub fn panel_rows(&self) -> usize {
+        self.panel.by_rows.last().map_or(1, |&(rows, _)| rows)
+    }
+
+    /// The rows that the panel kernel for at least `rows` rows really computes.
+    pub fn panel_rows_for(&self, rows: usize) -> usize {
+        let fitting = self.panel.by_rows.iter().find(|&&(have, _)| have >= rows);
+        fitting.map_or(self.panel_rows(), |&(have, _)| have)
+    }
+
+    /// Computes a panel tile of `rows` (as [`panel_rows_for`](Self::panel_rows_for) gave) by `vectors` (1 or 2)
+    /// vectors into `out`, `[row][column]`. Returns whether every sum was finite.
+    ///
+    /// # Safety
+    ///
+    /// The first `rows` row pointers of every tap must be readable at each of the tile's channels, and its weights
+    /// must hold `channels × vectors × lanes` elements.
+    pub unsafe fn panel(&self, rows: usize, vectors: usize, tile: &PanelTile<'_, T>, out: &mut [T]) -> bool {
+        let kernel = self.panel.by_rows.iter().find(|&&(have, _)| have == rows);
+        let Some((_, kernels)) = kernel else { panic!("there is no panel kernel of {rows} rows") };
+        // SAFETY: the CPU has the instruction set, or `kernels` would not have given `self`; the caller vouches for
+        // the pointers.
+        unsafe { kernels[vectors - 1](tile, out) }
+    }
+
+    /// The shapes (columns, vectors) of the pixel kernels' largest tiles, falling in vectors.
+    pub fn pixel_shapes(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
+        self.pixel.by_vectors.iter().map(|&(vectors, kernels)| (kernels.len(), vectors))
+    }
+
+    /// Computes a pixel tile of `columns` by `vectors` vectors into `out`, `[column][position]`. Returns whether every
+    /// sum was finite.
+    ///
+    /// # Safety
+    ///
+    /// Each tap's input must be readable at each of the tile's channels for its positions `from..to`, its weights at
+    /// each channel for `columns` columns.
+    pub unsafe fn pixel(
+        &self,
+        columns: usize,
+        vectors: usize,
+        tile: &PixelTile<'_, T>,
+        out: &mut [T],
+    ) -> bool {
+        let kernels = self.pixel.by_vectors.iter().find(|&&(have, _)| have == vectors);
+        let Some((_, kernels)) = kernels else { panic!("there is no pixel kernel of {vectors} vectors") };
+        // SAFETY: as for `panel`.
+        unsafe { kernels[columns - 1](tile, out) }
+    }
+
+    /// Computes one position of a depthwise layer. Returns whether every sum was finite.
+    ///
+    /// # Safety
+    ///
+    /// Each tap must have one readable input and weight per value of the bias.
+    pub unsafe fn lane(&self, tile: &LaneTile<'_, T>, out: &mut [T]) -> bool {
+        // SAFETY: as for `panel`.
+        unsafe { (self.lane)(tile, out) }
+    }
+
+    /// Applies an activation to every value.
+    pub fn activate(&self, values: &mut [T], activation: &Activation) {
+        if *activation != Activation::Identity {
+            // SAFETY: the CPU has the instruction set, or `kernels` would not have given `self`.
+            unsafe { (self.activate)(values, activation) }
+        }
+    }
+
+    /// The names of the table's entries, such as `f32_panel_14x2_avx512`.
+    pub fn names(&self) -> Vec<KernelName> {
+        let name = |family, columns, vectors| KernelName {
+            dtype: T::DTYPE,
+            family,
+            tile: (columns, vectors),
+            isa: self.isa,
+        };
+        let panels = (1..=2).rev().map(|vectors| name("panel", self.panel_rows(), vectors));
+        let pixels = self.pixel_shapes().map(|(columns, vectors)| name("pixel", columns, vectors));
+        panels.chain(pixels).chain([name("lane", 1, 4)]).collect()
+    }
+}
+
+impl<T: Real> fmt::Debug for Kernels<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} kernels for {}", T::DTYPE, self.isa)
+    }
+}
+
+/// A kernel's name: element type, family, tile and instruction set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KernelName {
+    /// The element type.
+    pub dtype: DType,
+    /// `panel`, `pixel` or `lane`.
+    pub family: &'static str,
+    /// Rows or columns, and vectors, of the largest tile.
+    pub tile: (usize, usize),
+    /// The instruction set.
+    pub isa: Isa,
+}
+
+impl fmt::Display for KernelName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (first, vectors) = self.tile;
+        write!(f, "{}_{}_{first}x{vectors}_{}", self.dtype, self.family, self.isa)
+    }
+}
+
+/// Builds the kernels of an instruction set: each is the generic function, compiled with the set enabled.
+macro_rules! kernels_of {
+    (
+        $simd:ty, $isa:expr, $lanes:literal, [$($feature:literal),*],
+        panel rows [$($rows:literal)*],
+        pixel $([$($columns:literal)*] x $vectors:literal)*
+    ) => {{
+        type T = <$simd as crate::simd::Simd>::Scalar;
+
+        $(#[target_feature(enable = $feature)])*
+        unsafe fn panel_kernel<const ROWS: usize, const VECTORS: usize>(
+            tile: &PanelTile<'_, T>,
+            out: &mut [T],
+        ) -> bool {
+            // SAFETY: the features are those of the instruction set; the caller vouches for the rest.
+            unsafe { panel::<$simd, ROWS, VECTORS>(tile, out) }
+        }
+
+        $(#[target_feature(enable = $feature)])*
+        unsafe fn pixel_kernel<const COLUMNS: usize, const VECTORS: usize>(
+            tile: &PixelTile<'_, T>,
+            out: &mut [T],
+        ) -> bool {
+            // SAFETY: the features are those of the instruction set; the caller vouches for the rest.
+            unsafe { pixel::<$simd, COLUMNS, VECTORS>(tile, out) }
+        }
+
+        $(#[target_feature(enable = $feature)])*
+        unsafe fn lane_kernel(tile: &LaneTile<'_, T>, out: &mut [T]) -> bool {
+            // SAFETY: the features are those of the instruction set; the caller vouches for the rest.
+            unsafe { lane::<$simd>(tile, out) }
+        }
+
+        $(#[target_feature(enable = $feature)])*
+        unsafe fn activate_kernel(values: &mut [T], activation: &Activation) {
+            // SAFETY: the features are those of the instruction set; the caller vouches for the rest.
+            unsafe { activate::<$simd>(values, activation) }
+        }
+
+        const { $(assert!($rows <= MAX_ROWS);)* }
+        Kernels {
+            isa: $isa,
+            lanes: $lanes,
+            panel: PanelKernels {
+                by_rows: &[$(($rows, [panel_kernel::<$rows, 1>, panel_kernel::<$rows, 2>])),*],
+            },
+            pixel: PixelKernels {
+                by_vectors: &[$(($vectors, &[$(pixel_kernel::<$columns, $vectors>),*])),*],
+            },
+            lane: lane_kernel,
+            activate: activate_kernel,
+        }
+    }};
+}
+
+#[cfg(target_arch = "x86_64")]
+macro_rules! table_of {
+    ($type:ty, $dtype:ident, $avx512:ty, $lanes512:literal, $avx2:ty, $lanes2:literal, $lanes:literal) => {
+        impl Real for $type {
+            const DTYPE: DType = DType::$dtype;
+
+            fn table() -> &'static [Kernels<Self>] {
+                static TABLE: [Kernels<$type>; 3] = [
+                    kernels_of!(
+                        $avx512, Isa::Avx512, $lanes512, ["avx512f", "avx512bw", "avx512dq", "avx512vl", "fma"],
+                        panel rows [1 2 4 6 8 10 12 14],
+                        pixel [1 2 3] x 8 [1 2 3 4 5 6 7] x 4 [1 2 3 4 5 6 7 8 9 10 11 12 13 14] x 2
+                            [1 2 3 4 5 6 7 8 9 10 11 12 13 14] x 1
+                    ),
+                    kernels_of!(
+                        $avx2, Isa::Avx2, $lanes2, ["avx2", "fma"],
+                        panel rows [1 2 3 4 5 6],
+                        pixel [1 2 3] x 4 [1 2 3 4 5 6] x 2 [1 2 3 4 5 6] x 1
+                    ),
+                    portable_kernels!($type, $lanes),
+                ];
+                &TABLE
+            }
+        }
+    };
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+macro_rules! table_of {
+    ($type:ty, $dtype:ident, $lanes:literal) => {
+        impl Real for $type {
+            const DTYPE: DType = DType::$dtype;
+
+            fn table() -> &'static [Kernels<Self>] {
+                static TABLE: [Kernels<$type>; 1] = [portable_kernels!($type, $lanes)];
+                &TABLE
+            }
+        }
+    };
+}
+
+macro_rules! portable_kernels {
+    ($type:ty, $lanes:literal) => {
+        kernels_of!(
+            Portable<$type, $lanes>, Isa::Portable, $lanes, [],
+            panel rows [1 2 4],
+            pixel [1 2 3 4] x 1
+        )
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+mod tables {
+    use super::*;
+    use crate::x86_64::avx2::{Avx2F32, Avx2F64};
+    use crate::x86_64::avx512::{Avx512F32, Avx512F64};
+
+    table_of!(f32, F32, Avx512F32, 16, Avx2F32, 8, 8);
+    table_of!(f64, F64, Avx512F64, 8, Avx2F64, 4, 4);
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+mod tables {
+    use super::*;
+
+    table_of!(f32, F32, 8);
+    table_of!(f64, F64, 4);
+}

@@ -1,0 +1,135 @@
+//! The axes an engine loops over: the batch, which is an axis of kernel 1 and stride 1, and the spatial ones.
+
+use outstride_spec::{Geometry, Phase, Tap};
+
+/// One axis of a running problem.
+#[derive(Clone, Debug)]
+pub(crate) struct EngineAxis<'a> {
+    pub(crate) input: usize,
+    pub(crate) output: usize,
+    pub(crate) stride: i64,
+    pub(crate) pad_begin: i64,
+    pub(crate) x_stride: isize,
+    pub(crate) y_stride: isize,
+    pub(crate) phases: &'a [Phase],
+}
+
+/// Consecutive positions `q` of an axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Span {
+    pub(crate) first: i64,
+    pub(crate) count: usize,
+}
+
+impl Span {
+    pub(crate) fn end(&self) -> i64 {
+        self.first + self.count as i64
+    }
+
+    pub(crate) fn intersect(&self, other: &Span) -> Span {
+        let first = self.first.max(other.first);
+        Span { first, count: (self.end().min(other.end()) - first).max(0) as usize }
+    }
+
+    /// The smallest span that holds both.
+    pub(crate) fn hull(&self, other: &Span) -> Span {
+        if self.count == 0 {
+            return *other;
+        }
+        if other.count == 0 {
+            return *self;
+        }
+        let first = self.first.min(other.first);
+        Span { first, count: (self.end().max(other.end()) - first) as usize }
+    }
+}
+
+/// The only phase of the batch axis.
+pub(crate) fn batch_phases() -> Vec<Phase> {
+    vec![Phase { residue: 0, taps: vec![Tap { kernel: 0, delta: 0 }] }]
+}
+
+impl<'a> EngineAxis<'a> {
+    /// The batch and the spatial axes; strides are those of canonical `(N, C, X…)` views.
+    pub(crate) fn all(
+        geometry: &Geometry,
+        batch_phases: &'a [Phase],
+        phases: &'a [Vec<Phase>],
+        x_strides: &[isize],
+        y_strides: &[isize],
+    ) -> Vec<Self> {
+        let batch = EngineAxis {
+            input: geometry.batch(),
+            output: geometry.batch(),
+            stride: 1,
+            pad_begin: 0,
+            x_stride: x_strides[0],
+            y_stride: y_strides[0],
+            phases: batch_phases,
+        };
+        let spatial = geometry.axes().iter().enumerate().map(|(index, axis)| EngineAxis {
+            input: axis.input,
+            output: axis.output,
+            stride: axis.stride as i64,
+            pad_begin: axis.pad_begin,
+            x_stride: x_strides[2 + index],
+            y_stride: y_strides[2 + index],
+            phases: &phases[index],
+        });
+        std::iter::once(batch).chain(spatial).collect()
+    }
+
+    /// The positions at which the phase of this residue has outputs: `0 ≤ s·q + r − pad_begin < output`.
+    pub(crate) fn span(&self, residue: usize) -> Span {
+        let residue = residue as i64;
+        let first_output = (residue - self.pad_begin).rem_euclid(self.stride);
+        let left = self.output as i64 - first_output;
+        Span {
+            first: (first_output + self.pad_begin - residue) / self.stride,
+            count: if left > 0 { ((left - 1) / self.stride + 1) as usize } else { 0 },
+        }
+    }
+
+    /// The output of position `q` in the phase of residue `r`.
+    pub(crate) fn output_at(&self, q: i64, residue: usize) -> i64 {
+        q * self.stride + residue as i64 - self.pad_begin
+    }
+
+    /// Whether every residue that has outputs has a phase, so that nothing is left to the bias alone.
+    pub(crate) fn is_covered(&self) -> bool {
+        self.phases.len() as i64 == self.stride
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_partition_the_outputs() {
+        let phases = batch_phases();
+        for stride in 1..6 {
+            for pad_begin in -7..8 {
+                for output in 0..12 {
+                    let axis = EngineAxis {
+                        input: 4,
+                        output,
+                        stride,
+                        pad_begin,
+                        x_stride: 1,
+                        y_stride: 1,
+                        phases: &phases,
+                    };
+                    let mut seen = vec![0; output];
+                    for residue in 0..stride as usize {
+                        let span = axis.span(residue);
+                        for q in span.first..span.end() {
+                            seen[axis.output_at(q, residue) as usize] += 1;
+                        }
+                    }
+                    assert_eq!(seen, vec![1; output], "stride {stride}, pad {pad_begin}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Input where a panel can read it: channels next to each other, in place or copied box by box.
+
+use outstride_kernels::Scalar;
+
+use super::axis::{EngineAxis, Span};
+
+/// Input positions with their channels side by side.
+pub(crate) struct Rows<'a, T> {
+    /// Channel 0 of the input position with all indices 0 (which a copied box need not contain).
+    origin: *const T,
+    /// Per axis, the distance between positions.
+    strides: Vec<isize>,
+    memory: std::marker::PhantomData<&'a [T]>,
+}
+
+impl<T> Rows<'_, T> {
+    pub(crate) fn origin(&self) -> *const T {
+        self.origin
+    }
+
+    pub(crate) fn stride(&self, axis: usize) -> isize {
+        self.strides[axis]
+    }
+}
+
+/// The input positions that a box of positions `q` reads, per axis, clipped to the input.
+pub(crate) fn needed(axes: &[EngineAxis<'_>], spans: &[Span], reach: &[usize]) -> Vec<Span> {
+    let of_axis = |((axis, span), &reach): ((&EngineAxis<'_>, &Span), &usize)| {
+        let wanted = Span { first: span.first - reach as i64, count: span.count + reach };
+        wanted.intersect(&Span { first: 0, count: axis.input })
+    };
+    axes.iter().zip(spans).zip(reach).map(of_axis).collect()
+}
+
+/// Reads the input where it lies: its channels are already side by side.
+pub(crate) fn in_place<'a, T>(x: &'a [T], offset: usize, axes: &[EngineAxis<'_>]) -> Rows<'a, T> {
+    Rows {
+        origin: x.as_ptr().wrapping_add(offset),
+        strides: axes.iter().map(|axis| axis.x_stride).collect(),
+        memory: std::marker::PhantomData,
+    }
+}
+
+/// Copies a box of the input, channels innermost, into `scratch`.
+pub(crate) fn copied<'a, T: Scalar>(
+    x: &[T],
+    offset: usize,
+    axes: &[EngineAxis<'_>],
+    needed: &[Span],
+    channels: usize,
+    channel_stride: isize,
+    scratch: &'a mut Vec<T>,
+) -> Rows<'a, T> {
+    let positions: usize = needed.iter().map(|span| span.count).product();
+    scratch.resize(positions * channels, T::default());
+    let mut strides = vec![0isize; axes.len()];
+    let mut stride = channels as isize;
+    for axis in (0..axes.len()).rev() {
+        strides[axis] = stride;
+        stride *= needed[axis].count.max(1) as isize;
+    }
+    let last = axes.len() - 1;
+    let row_len = needed[last].count;
+    if positions > 0 && channels > 0 {
+        let rows = positions / row_len;
+        for row in 0..rows {
+            let mut rest = row;
+            let mut from = offset as isize + needed[last].first as isize * axes[last].x_stride;
+            for axis in (0..last).rev() {
+                let index = rest % needed[axis].count;
+                rest /= needed[axis].count;
+                from += (needed[axis].first as isize + index as isize) * axes[axis].x_stride;
+            }
+            let target = &mut scratch[row * row_len * channels..][..row_len * channels];
+            transpose(x, from, axes[last].x_stride, channel_stride, channels, target);
+        }
+    }
+    // The origin is where index 0 of every axis would lie; only the copied positions are ever read.
+    let before: isize = needed.iter().zip(&strides).map(|(span, &stride)| span.first as isize * stride).sum();
+    Rows { origin: scratch.as_ptr().wrapping_offset(-before), strides, memory: std::marker::PhantomData }
+}
+
+/// Copies one row: `target[position][channel]` from positions and channels at the given strides, in blocks that keep
+/// both sides in cache.
+fn transpose<T: Scalar>(
+    x: &[T],
+    from: isize,
+    position_stride: isize,
+    channel_stride: isize,
+    channels: usize,
+    target: &mut [T],
+) {
+    const BLOCK: usize = 16;
+    for (block, positions) in target.chunks_mut(BLOCK * channels).enumerate() {
+        let from = from + (block * BLOCK) as isize * position_stride;
+        let count = positions.len() / channels;
+        for first in (0..channels).step_by(BLOCK) {
+            for channel in first..channels.min(first + BLOCK) {
+                let at = from + channel as isize * channel_stride;
+                for position in 0..count {
+                    positions[position * channels + channel] =
+                        x[(at + position as isize * position_stride) as usize];
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,387 @@
+//! The weights in engine order, laid out once for inputs of every size.
+//!
+//! Dense filters become *panels*: blocks of columns, each an (output channel, phase) pair, that read the same inputs.
+//! With many output channels a panel holds channels of one phase; with few, several phases share a panel so that
+//! vectors are filled. Depthwise filters, which have one weight per channel and tap, keep one run of channels per tap.
+
+use std::ops::Range;
+
+use outstride_kernels::{Kernels, Real};
+use outstride_spec::{FilterCall, Phase};
+
+use crate::error::Error;
+use crate::limits::Limits;
+use crate::tensor::TensorView;
+
+/// The weights and bias of an operator in engine order.
+#[derive(Debug)]
+pub(crate) struct PackedFilter<T: Real> {
+    pub(crate) groups: usize,
+    /// Input channels of one group.
+    pub(crate) in_channels: usize,
+    /// Output channels of one group.
+    pub(crate) out_channels: usize,
+    /// The kernel size of every spatial axis.
+    pub(crate) kernel: Vec<usize>,
+    /// The phases of every spatial axis.
+    pub(crate) phases: Vec<Vec<Phase>>,
+    pub(crate) form: Form,
+    weights: Aligned<T>,
+    /// Weights of one group, in elements.
+    group_len: usize,
+    /// One value per output channel; zeros without a bias.
+    pub(crate) bias: Vec<T>,
+    pub(crate) kernels: &'static Kernels<T>,
+}
+
+/// How the weights lie.
+#[derive(Debug)]
+pub(crate) enum Form {
+    /// Per group: panels, each `[tap][channel][column]`.
+    Panels(Panels),
+    /// `[kernel element][group]`: one input and one output channel per group.
+    Depthwise,
+}
+
+/// The panels of one group.
+#[derive(Debug, Default)]
+pub(crate) struct Panels {
+    pub(crate) panels: Vec<Panel>,
+    segments: Vec<Segment>,
+}
+
+/// A block of columns computed together from the same inputs.
+#[derive(Debug)]
+pub(crate) struct Panel {
+    /// Vectors per row: 1 or 2.
+    pub(crate) vectors: usize,
+    /// Where the panel's weights begin within its group.
+    offset: usize,
+    /// Per spatial axis, the deltas its taps read at; the panel's taps are their product, last axis fastest.
+    pub(crate) deltas: Vec<Vec<usize>>,
+    segments: Range<usize>,
+}
+
+/// Consecutive columns of a panel: some output channels of one phase.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Segment {
+    /// The phase, as an index into the product of the axes' phases, last axis fastest.
+    pub(crate) phase: usize,
+    pub(crate) first_channel: usize,
+    pub(crate) channels: usize,
+    /// The first of its columns.
+    pub(crate) column: usize,
+}
+
+impl Panels {
+    pub(crate) fn segments(&self, panel: &Panel) -> &[Segment] {
+        &self.segments[panel.segments.clone()]
+    }
+}
+
+impl Panel {
+    pub(crate) fn taps(&self) -> usize {
+        self.deltas.iter().map(Vec::len).product()
+    }
+}
+
+impl<T: Real> PackedFilter<T> {
+    /// Lays out a filter given in canonical order `(G, C/G, M/G, k…)`.
+    pub(crate) fn new(
+        call: &FilterCall,
+        filter: &TensorView<'_, T>,
+        bias: Option<&[T]>,
+        kernels: &'static Kernels<T>,
+        limits: &Limits,
+    ) -> Result<Self, Error> {
+        let groups = call.groups;
+        let in_channels = call.in_channels / groups;
+        let out_channels = call.out_channels / groups;
+        let phases: Vec<Vec<Phase>> = (0..call.kernel.len())
+            .map(|axis| Phase::of_axis(call.kernel[axis], call.strides[axis], call.dilations[axis]))
+            .collect();
+        let depthwise = in_channels == 1 && out_channels == 1 && groups > 1;
+        let (form, group_len) = if depthwise {
+            (Form::Depthwise, call.kernel.iter().product())
+        } else {
+            let panels = choose_panels(&phases, out_channels, in_channels, kernels.lanes());
+            let len = panels
+                .panels
+                .last()
+                .map_or(0, |last| last.offset + last.weights(in_channels, kernels.lanes()));
+            (Form::Panels(panels), len)
+        };
+        let length = group_len.saturating_mul(groups);
+        limits.check_bytes("the packed weights", length, size_of::<T>())?;
+        let mut packed = PackedFilter {
+            groups,
+            in_channels,
+            out_channels,
+            kernel: call.kernel.clone(),
+            phases,
+            form,
+            weights: Aligned::zeros("the packed weights", length)?,
+            group_len,
+            bias: bias.map_or_else(|| vec![T::default(); call.out_channels], <[T]>::to_vec),
+            kernels,
+        };
+        if !filter.shape().contains(&0) {
+            packed.fill(filter);
+        }
+        Ok(packed)
+    }
+
+    /// The residues and taps of a phase given by its index.
+    pub(crate) fn phase(&self, mut index: usize) -> Vec<&Phase> {
+        let mut parts: Vec<&Phase> = self
+            .phases
+            .iter()
+            .rev()
+            .map(|axis| {
+                let phase = &axis[index % axis.len()];
+                index /= axis.len();
+                phase
+            })
+            .collect();
+        parts.reverse();
+        parts
+    }
+
+    /// A panel by its number. Only dense filters have any.
+    pub(crate) fn panel(&self, index: usize) -> &Panel {
+        match &self.form {
+            Form::Panels(panels) => &panels.panels[index],
+            Form::Depthwise => unreachable!("a depthwise filter has no panels"),
+        }
+    }
+
+    /// The weights of a panel in a group, `[tap][channel][column]`.
+    pub(crate) fn panel_weights(&self, group: usize, panel: &Panel) -> &[T] {
+        let start = group * self.group_len + panel.offset;
+        &self.weights.as_slice()[start..start + panel.weights(self.in_channels, self.kernels.lanes())]
+    }
+
+    /// The weights of a depthwise filter at one kernel element, one per group.
+    pub(crate) fn depthwise_weights(&self, kernel_element: usize) -> &[T] {
+        &self.weights.as_slice()[kernel_element * self.groups..][..self.groups]
+    }
+
+    /// Bytes of the packed weights.
+    pub(crate) fn bytes(&self) -> usize {
+        self.weights.len * size_of::<T>()
+    }
+
+    fn fill(&mut self, filter: &TensorView<'_, T>) {
+        let mut weights = std::mem::take(&mut self.weights);
+        let source = filter.data();
+        let strides = filter.strides();
+        let kernel_strides = &strides[3..];
+        let target = weights.as_mut_slice();
+        match &self.form {
+            Form::Depthwise => {
+                let kernel = &filter.shape()[3..];
+                for (element, run) in target.chunks_exact_mut(self.groups).enumerate() {
+                    let at = filter.offset() as isize + offset_of(element, kernel, kernel_strides);
+                    for (group, weight) in run.iter_mut().enumerate() {
+                        *weight = source[(at + group as isize * strides[0]) as usize];
+                    }
+                }
+            }
+            Form::Panels(panels) => {
+                for group in 0..self.groups {
+                    for panel in &panels.panels {
+                        let width = panel.vectors * self.kernels.lanes();
+                        let start = group * self.group_len + panel.offset;
+                        for tap in 0..panel.taps() {
+                            let deltas = panel.deltas_of(tap);
+                            for segment in panels.segments(panel) {
+                                let Some(kernel) =
+                                    kernel_offset(&self.phase(segment.phase), &deltas, kernel_strides)
+                                else {
+                                    continue;
+                                };
+                                let base = filter.offset() as isize
+                                    + kernel
+                                    + group as isize * strides[0]
+                                    + segment.first_channel as isize * strides[2];
+                                for channel in 0..self.in_channels {
+                                    let row =
+                                        start + (tap * self.in_channels + channel) * width + segment.column;
+                                    for column in 0..segment.channels {
+                                        let at = base
+                                            + channel as isize * strides[1]
+                                            + column as isize * strides[2];
+                                        target[row + column] = source[at as usize];
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        self.weights = weights;
+    }
+}
+
+impl Panel {
+    fn weights(&self, in_channels: usize, lanes: usize) -> usize {
+        self.taps() * in_channels * self.vectors * lanes
+    }
+
+    /// Whether one of the panel's taps is a tap of the phase, and not only of others in the panel.
+    pub(crate) fn tap_feeds(&self, tap: usize, phase: &[&Phase]) -> bool {
+        let has = |(phase, delta): (&&Phase, usize)| phase.taps.iter().any(|tap| tap.delta == delta);
+        phase.iter().zip(self.deltas_of(tap)).all(has)
+    }
+
+    /// The deltas of one of the panel's taps.
+    fn deltas_of(&self, mut tap: usize) -> Vec<usize> {
+        let mut deltas: Vec<usize> = self
+            .deltas
+            .iter()
+            .rev()
+            .map(|axis| {
+                let delta = axis[tap % axis.len()];
+                tap /= axis.len();
+                delta
+            })
+            .collect();
+        deltas.reverse();
+        deltas
+    }
+}
+
+/// Where the kernel element lies that reads at these deltas, if the phase has one.
+fn kernel_offset(phase: &[&Phase], deltas: &[usize], strides: &[isize]) -> Option<isize> {
+    let parts = phase.iter().zip(deltas).zip(strides);
+    parts
+        .map(|((phase, &delta), &stride)| {
+            let tap = phase.taps.iter().find(|tap| tap.delta == delta)?;
+            Some(tap.kernel as isize * stride)
+        })
+        .sum()
+}
+
+/// The memory offset of an element given by its row-major index.
+fn offset_of(mut index: usize, shape: &[usize], strides: &[isize]) -> isize {
+    let mut offset = 0;
+    for (&size, &stride) in shape.iter().zip(strides).rev() {
+        offset += (index % size) as isize * stride;
+        index /= size;
+    }
+    offset
+}
+
+/// Chooses how many of the innermost axes share their phases within a panel: what multiplies least, in the fewest
+/// phases per panel.
+fn choose_panels(phases: &[Vec<Phase>], out_channels: usize, in_channels: usize, lanes: usize) -> Panels {
+    (0..=phases.len())
+        .map(|merged| panels_with(phases, merged, out_channels, in_channels, lanes))
+        .min_by_key(|panels| {
+            panels.panels.iter().map(|panel| panel.weights(in_channels.max(1), lanes)).sum::<usize>()
+        })
+        .unwrap_or_default()
+}
+
+/// Panels whose columns run over the phases of the `merged` innermost axes, and over output channels within each.
+fn panels_with(
+    phases: &[Vec<Phase>],
+    merged: usize,
+    out_channels: usize,
+    in_channels: usize,
+    lanes: usize,
+) -> Panels {
+    let inner: usize = phases[phases.len() - merged..].iter().map(Vec::len).product();
+    let outer: usize = phases[..phases.len() - merged].iter().map(Vec::len).product();
+    let columns = inner * out_channels;
+    let mut result = Panels::default();
+    let mut offset = 0;
+    for outer_phase in 0..outer {
+        let mut first = 0;
+        while first < columns {
+            let left = columns - first;
+            let vectors = if left <= lanes { 1 } else { 2 };
+            let end = columns.min(first + vectors * lanes);
+            let start = result.segments.len();
+            let mut column = first;
+            while column < end {
+                let (inner_phase, channel) = (column / out_channels, column % out_channels);
+                let channels = (out_channels - channel).min(end - column);
+                result.segments.push(Segment {
+                    phase: outer_phase * inner + inner_phase,
+                    first_channel: channel,
+                    channels,
+                    column: column - first,
+                });
+                column += channels;
+            }
+            let segments = start..result.segments.len();
+            let deltas = union_of_deltas(phases, &result.segments[segments.clone()]);
+            let panel = Panel { vectors, offset, deltas, segments };
+            offset += panel.weights(in_channels, lanes);
+            result.panels.push(panel);
+            first = end;
+        }
+    }
+    result
+}
+
+/// Per axis, the deltas that any of the segments' phases reads at, rising.
+fn union_of_deltas(phases: &[Vec<Phase>], segments: &[Segment]) -> Vec<Vec<usize>> {
+    let mut stride = 1;
+    let mut deltas: Vec<Vec<usize>> = phases
+        .iter()
+        .rev()
+        .map(|axis| {
+            let mut of_axis: Vec<usize> = segments
+                .iter()
+                .flat_map(|segment| &axis[segment.phase / stride % axis.len()].taps)
+                .map(|tap| tap.delta)
+                .collect();
+            of_axis.sort_unstable();
+            of_axis.dedup();
+            stride *= axis.len();
+            of_axis
+        })
+        .collect();
+    deltas.reverse();
+    deltas
+}
+
+/// Memory that begins at a cache line.
+#[derive(Debug)]
+struct Aligned<T> {
+    memory: Vec<T>,
+    start: usize,
+    len: usize,
+}
+
+impl<T> Default for Aligned<T> {
+    fn default() -> Self {
+        Aligned { memory: Vec::new(), start: 0, len: 0 }
+    }
+}
+
+impl<T: Real> Aligned<T> {
+    fn zeros(what: &'static str, len: usize) -> Result<Self, Error> {
+        const LINE: usize = 64;
+        let slack = LINE / size_of::<T>();
+        let mut memory: Vec<T> = Vec::new();
+        let bytes = len.saturating_add(slack).saturating_mul(size_of::<T>());
+        memory
+            .try_reserve_exact(len.saturating_add(slack))
+            .map_err(|_| Error::OutOfMemory { what, bytes })?;
+        memory.resize(len + slack, T::default());
+        let start = memory.as_ptr().align_offset(LINE).min(slack);
+        Ok(Aligned { memory, start, len })
+    }
+
+    fn as_slice(&self) -> &[T] {
+        &self.memory[self.start..self.start + self.len]
+    }
+
+    fn as_mut_slice(&mut self) -> &mut [T] {
+        &mut self.memory[self.start..self.start + self.len]
+    }
+}

@@ -1,0 +1,487 @@
+//! The panel path: tiles of positions × (output channels, phases). Inputs are broadcast, weights fill vectors.
+
+use std::ops::Range;
+
+use outstride_kernels::{MAX_ROWS, PanelTap, PanelTile, Real};
+
+use super::axis::{EngineAxis, Span};
+use super::boxes::Boxes;
+use super::gather::{self, Rows};
+use super::pack::{Form, PackedFilter, Panel, Panels};
+use super::problem::Problem;
+
+/// Weights of one panel group: what stays in the second-level cache while the positions of a box pass by.
+const WEIGHT_BYTES: usize = 1 << 20;
+
+/// Input of one box, copied or in place.
+const INPUT_BYTES: usize = 1 << 19;
+
+/// Panels that read the same inputs at the same positions: their row pointers are computed once.
+struct Class {
+    panels: Range<usize>,
+    /// Per axis, the batch included.
+    spans: Vec<Span>,
+    deltas: Vec<Vec<usize>>,
+}
+
+/// How the panel path cuts a problem into tasks.
+pub(crate) struct PanelPlan {
+    classes: Vec<Class>,
+    boxes: Boxes,
+    /// Into how many parts the panels are dealt, where there are too few boxes for the threads.
+    splits: usize,
+    /// Per axis, the largest delta.
+    reach: Vec<usize>,
+    /// Whether input channels are side by side, so that nothing is copied.
+    in_place: bool,
+    /// Whether neighbouring rows are the same position of different batch elements: on small maps their borders
+    /// coincide, and whole taps can be skipped.
+    batch_innermost: bool,
+}
+
+/// One (lane range → memory) run of a panel's columns: an arithmetic progression on both sides.
+#[derive(Clone, Copy)]
+struct Run {
+    column: usize,
+    len: usize,
+    offset: isize,
+    stride: isize,
+}
+
+fn panels_of<T: Real>(filter: &PackedFilter<T>) -> &Panels {
+    match &filter.form {
+        Form::Panels(panels) => panels,
+        Form::Depthwise => unreachable!("the planner sends depthwise filters elsewhere"),
+    }
+}
+
+impl PanelPlan {
+    pub(crate) fn new<T: Real>(
+        axes: &[EngineAxis<'_>],
+        filter: &PackedFilter<T>,
+        x_channel_stride: isize,
+        threads: usize,
+    ) -> Self {
+        let panels = panels_of(filter);
+        let mut classes: Vec<Class> = Vec::new();
+        for (index, panel) in panels.panels.iter().enumerate() {
+            let spans = panel_spans(axes, filter, panels, panel);
+            let deltas: Vec<Vec<usize>> =
+                std::iter::once(vec![0]).chain(panel.deltas.iter().cloned()).collect();
+            match classes.last_mut() {
+                Some(class) if class.spans == spans && class.deltas == deltas => class.panels.end = index + 1,
+                _ => classes.push(Class { panels: index..index + 1, spans, deltas }),
+            }
+        }
+        let space: Vec<Span> = (0..axes.len())
+            .map(|axis| {
+                let empty = Span { first: 0, count: 0 };
+                classes.iter().fold(empty, |hull, class| hull.hull(&class.spans[axis]))
+            })
+            .collect();
+        let reach: Vec<usize> = (0..axes.len())
+            .map(|axis| {
+                classes.iter().filter_map(|class| class.deltas[axis].last()).copied().max().unwrap_or(0)
+            })
+            .collect();
+        let in_place = x_channel_stride == 1 || filter.in_channels == 1;
+        let row_bytes = filter.in_channels * size_of::<T>();
+        let rows = filter.kernels.panel_rows();
+        let wanted = 4 * threads;
+        let boxes = Boxes::cut(space.clone(), &vec![1; axes.len()], |chunk, boxes| {
+            let input: usize = chunk.iter().zip(&reach).map(|(&count, &reach)| count + reach).product();
+            let positions: usize = chunk.iter().product();
+            let fits = input.saturating_mul(row_bytes) <= INPUT_BYTES || positions <= rows;
+            fits && (threads == 1 || boxes >= wanted || positions <= 4 * rows)
+        });
+        let splits = wanted.div_ceil(boxes.len().max(1)).min(panels.panels.len()).max(1);
+        let splits = if threads == 1 || boxes.len() >= threads * 2 { 1 } else { splits };
+        let map: usize = space[1..].iter().map(|span| span.count).product();
+        PanelPlan { classes, boxes, splits, reach, in_place, batch_innermost: map <= 256 }
+    }
+
+    pub(crate) fn tasks<T: Real>(&self, filter: &PackedFilter<T>) -> usize {
+        filter.groups * self.boxes.len() * self.splits
+    }
+
+    /// An upper bound of the scratch bytes of one thread.
+    pub(crate) fn workspace<T: Real>(&self, filter: &PackedFilter<T>) -> usize {
+        if self.in_place {
+            return 0;
+        }
+        let first = self.boxes.get(0);
+        let positions: usize =
+            first.iter().zip(&self.reach).map(|(span, &reach)| span.count + reach).product();
+        positions * filter.in_channels * size_of::<T>()
+    }
+
+    /// Multiply-adds executed, those with padded columns and zero borders included.
+    pub(crate) fn executed<T: Real>(&self, filter: &PackedFilter<T>) -> u128 {
+        let panels = panels_of(filter);
+        let of_class = |class: &Class| {
+            let positions: u128 = class.spans.iter().map(|span| span.count as u128).product();
+            let columns: u128 = panels.panels[class.panels.clone()]
+                .iter()
+                .map(|panel| (panel.taps() * panel.vectors * filter.kernels.lanes()) as u128)
+                .sum();
+            positions * columns
+        };
+        let executed: u128 = self.classes.iter().map(of_class).sum();
+        executed * (filter.in_channels * filter.groups) as u128
+    }
+
+    pub(crate) fn is_in_place(&self) -> bool {
+        self.in_place
+    }
+
+    /// Runs one task.
+    pub(crate) fn run<T: Real>(&self, problem: &Problem<'_, T>, task: usize) {
+        let split = task % self.splits;
+        let index = task / self.splits % self.boxes.len();
+        let group = task / self.splits / self.boxes.len();
+        let spans = self.boxes.get(index);
+        let filter = problem.filter;
+        let mut scratch = Vec::new();
+        let rows = if self.in_place {
+            gather::in_place(problem.x, problem.x_group(group), &problem.axes)
+        } else {
+            gather::copied(
+                problem.x,
+                problem.x_group(group),
+                &problem.axes,
+                &gather::needed(&problem.axes, &spans, &self.reach),
+                filter.in_channels,
+                problem.x_channel_stride,
+                &mut scratch,
+            )
+        };
+        let mut worker = Worker::new(problem, group);
+        let panels = &panels_of(filter).panels;
+        for class in &self.classes {
+            let spans: Vec<Span> = spans.iter().zip(&class.spans).map(|(a, b)| a.intersect(b)).collect();
+            if spans.iter().any(|span| span.count == 0) {
+                continue;
+            }
+            let share = self.share(&class.panels, split);
+            let mut first = share.start;
+            while first < share.end {
+                let mut bytes = 0;
+                let mut end = first;
+                while end < share.end && (end == first || bytes < WEIGHT_BYTES) {
+                    bytes += size_of_val(filter.panel_weights(group, &panels[end]));
+                    end += 1;
+                }
+                worker.run(class, &spans, first..end, &rows, self.batch_innermost);
+                first = end;
+            }
+        }
+    }
+
+    /// The part of a class's panels that belongs to a split.
+    fn share(&self, panels: &Range<usize>, split: usize) -> Range<usize> {
+        let at = |part: usize| panels.start + panels.len() * part / self.splits;
+        at(split)..at(split + 1)
+    }
+}
+
+/// Per axis, the positions at which any of the panel's phases has outputs.
+fn panel_spans<T: Real>(
+    axes: &[EngineAxis<'_>],
+    filter: &PackedFilter<T>,
+    panels: &Panels,
+    panel: &Panel,
+) -> Vec<Span> {
+    let mut spans = vec![Span { first: 0, count: 0 }; axes.len()];
+    spans[0] = axes[0].span(0);
+    for segment in panels.segments(panel) {
+        for (axis, phase) in filter.phase(segment.phase).into_iter().enumerate() {
+            let span = axes[axis + 1].span(phase.residue);
+            spans[axis + 1] = spans[axis + 1].hull(&span);
+        }
+    }
+    spans
+}
+
+/// The buffers with which a task computes its tiles.
+struct Worker<'a, T: Real> {
+    problem: &'a Problem<'a, T>,
+    group: usize,
+    taps: Vec<PanelTap<T>>,
+    /// Of each of `taps`, its number among the panel's taps.
+    numbers: Vec<usize>,
+    tile: Vec<T>,
+    zeros: Vec<T>,
+}
+
+/// What storing a panel's tiles needs, computed once for many tiles.
+struct Prepared<'a, T> {
+    panel: &'a Panel,
+    weights: &'a [T],
+    /// One value per column.
+    bias: Vec<T>,
+    runs: Vec<Run>,
+}
+
+impl<'a, T: Real> Worker<'a, T> {
+    fn new(problem: &'a Problem<'a, T>, group: usize) -> Self {
+        let lanes = problem.filter.kernels.lanes();
+        Worker {
+            problem,
+            group,
+            taps: Vec::new(),
+            numbers: Vec::new(),
+            tile: vec![T::default(); MAX_ROWS * 2 * lanes],
+            zeros: vec![T::default(); problem.filter.in_channels],
+        }
+    }
+
+    /// Computes the panels `range` of a class at the positions `spans`.
+    fn run(
+        &mut self,
+        class: &Class,
+        spans: &[Span],
+        range: Range<usize>,
+        rows: &Rows<'_, T>,
+        batch_innermost: bool,
+    ) {
+        let filter = self.problem.filter;
+        let offsets: Vec<Vec<isize>> = (0..spans.len())
+            .map(|axis| {
+                row_offsets(&self.problem.axes[axis], &spans[axis], &class.deltas[axis], rows.stride(axis))
+            })
+            .collect();
+        let positions: usize = spans.iter().map(|span| span.count).product();
+        let tiles = positions.div_ceil(filter.kernels.panel_rows());
+        let per_tile = positions.div_ceil(tiles);
+        let mut order: Vec<usize> = (0..spans.len()).collect();
+        if batch_innermost {
+            order.rotate_left(1);
+        }
+        let panels: Vec<Prepared<'_, T>> =
+            panels_of(filter).panels[range].iter().map(|panel| self.prepare(panel)).collect();
+        let mut index = vec![0usize; spans.len()];
+        let mut tile_rows: Vec<Vec<usize>> = vec![vec![0; spans.len()]; MAX_ROWS];
+        let mut done = 0;
+        while done < positions {
+            let count = per_tile.min(positions - done);
+            for row in &mut tile_rows[..count] {
+                row.copy_from_slice(&index);
+                advance(&mut index, spans, &order);
+            }
+            done += count;
+            self.collect_taps(&class.deltas, &offsets, &tile_rows[..count], rows.origin());
+            for panel in &panels {
+                self.tile(panel, spans, &tile_rows[..count]);
+            }
+        }
+    }
+
+    /// Points every tap at its rows, leaving out the taps that meet no input at all.
+    fn collect_taps(
+        &mut self,
+        deltas: &[Vec<usize>],
+        offsets: &[Vec<isize>],
+        rows: &[Vec<usize>],
+        origin: *const T,
+    ) {
+        let taps: usize = deltas.iter().map(Vec::len).product();
+        let zeros = self.zeros.as_ptr();
+        self.taps.clear();
+        self.numbers.clear();
+        for number in 0..taps {
+            let mut tap = PanelTap { rows: [zeros; MAX_ROWS], weights: zeros };
+            let mut hit = false;
+            for (row, index) in rows.iter().enumerate() {
+                let mut rest = number;
+                let mut offset = 0isize;
+                for axis in (0..deltas.len()).rev() {
+                    let count = deltas[axis].len();
+                    let part = offsets[axis][index[axis] * count + rest % count];
+                    rest /= count;
+                    offset = if part == OUTSIDE { OUTSIDE } else { offset + part };
+                    if offset == OUTSIDE {
+                        break;
+                    }
+                }
+                if offset != OUTSIDE {
+                    tap.rows[row] = origin.wrapping_offset(offset);
+                    hit = true;
+                }
+            }
+            if hit {
+                self.taps.push(tap);
+                self.numbers.push(number);
+            }
+        }
+    }
+
+    fn prepare(&self, panel: &'a Panel) -> Prepared<'a, T> {
+        let filter = self.problem.filter;
+        let mut bias = vec![T::default(); panel.vectors * filter.kernels.lanes()];
+        for segment in panels_of(filter).segments(panel) {
+            let first = self.group * filter.out_channels + segment.first_channel;
+            let values = &filter.bias[first..first + segment.channels];
+            bias[segment.column..segment.column + segment.channels].copy_from_slice(values);
+        }
+        Prepared { panel, weights: filter.panel_weights(self.group, panel), bias, runs: self.runs(panel) }
+    }
+
+    /// Computes, activates and stores one tile.
+    fn tile(&mut self, prepared: &Prepared<'_, T>, spans: &[Span], rows: &[Vec<usize>]) {
+        let filter = self.problem.filter;
+        let width = prepared.bias.len();
+        let tap_len = filter.in_channels * width;
+        for (tap, &number) in self.taps.iter_mut().zip(&self.numbers) {
+            tap.weights = prepared.weights[number * tap_len..].as_ptr();
+        }
+        let tile = PanelTile {
+            taps: &self.taps,
+            channels: filter.in_channels,
+            channel_stride: 1,
+            bias: &prepared.bias,
+        };
+        let kernel_rows = filter.kernels.panel_rows_for(rows.len());
+        // SAFETY: every row pointer is either the run of zeros or an input position inside the tensor (or its copy),
+        // which has `in_channels` neighbours; the weights of each tap are `in_channels × width` long.
+        let finite =
+            unsafe { filter.kernels.panel(kernel_rows, prepared.panel.vectors, &tile, &mut self.tile) };
+        if !finite {
+            self.rescue(prepared, rows.len());
+        }
+        filter.kernels.activate(&mut self.tile[..rows.len() * width], &self.problem.activation);
+        self.store(prepared, spans, rows);
+    }
+
+    /// Sums a tile again, product by product, leaving out what is only padding: zero rows and weights that stand in
+    /// for taps a phase does not have. Those multiply to NaN where a real value is infinite or NaN.
+    fn rescue(&mut self, prepared: &Prepared<'_, T>, rows: usize) {
+        let Prepared { panel, weights, bias, .. } = prepared;
+        let filter = self.problem.filter;
+        let width = bias.len();
+        let zeros = self.zeros.as_ptr();
+        for segment in panels_of(filter).segments(panel) {
+            let phase = filter.phase(segment.phase);
+            for row in 0..rows {
+                for column in segment.column..segment.column + segment.channels {
+                    let mut sum = T::default();
+                    for (tap, &number) in self.taps.iter().zip(&self.numbers) {
+                        if tap.rows[row] == zeros || !panel.tap_feeds(number, &phase) {
+                            continue;
+                        }
+                        for channel in 0..filter.in_channels {
+                            // SAFETY: as for the kernel: a row has `in_channels` readable elements.
+                            let value = unsafe { tap.rows[row].add(channel).read() };
+                            let at = (number * filter.in_channels + channel) * width + column;
+                            sum = sum.plus_product(value, weights[at]);
+                        }
+                    }
+                    self.tile[row * width + column] = sum.plus(bias[column]);
+                }
+            }
+        }
+    }
+
+    fn store(&self, prepared: &Prepared<'_, T>, spans: &[Span], rows: &[Vec<usize>]) {
+        let problem = self.problem;
+        let width = prepared.bias.len();
+        for (row, index) in rows.iter().enumerate() {
+            let values = &self.tile[row * width..(row + 1) * width];
+            let mut base = problem.y_channel(self.group, 0);
+            let mut interior = true;
+            for (axis, (span, &index)) in problem.axes.iter().zip(spans.iter().zip(index)) {
+                let first = axis.output_at(span.first + index as i64, 0);
+                base += first as isize * axis.y_stride;
+                interior &= first >= 0 && first + axis.stride <= axis.output as i64;
+            }
+            if interior {
+                for run in &prepared.runs {
+                    let values = &values[run.column..run.column + run.len];
+                    // SAFETY: each output belongs to one position of one phase, and each task has its own positions
+                    // and panels.
+                    unsafe { problem.y.write(base + run.offset, run.stride, values) };
+                }
+            } else {
+                self.store_border_row(prepared.panel, values, base, spans, index);
+            }
+        }
+    }
+
+    /// Stores a row where some of the panel's phases may lie outside the output.
+    fn store_border_row(&self, panel: &Panel, values: &[T], base: isize, spans: &[Span], index: &[usize]) {
+        let problem = self.problem;
+        for segment in panels_of(problem.filter).segments(panel) {
+            let mut offset = segment.first_channel as isize * problem.y_channel_stride;
+            let mut inside = true;
+            for (axis, phase) in problem.filter.phase(segment.phase).into_iter().enumerate() {
+                let (span, index) = (&spans[axis + 1], index[axis + 1]);
+                let axis = &problem.axes[axis + 1];
+                let output = axis.output_at(span.first + index as i64, phase.residue);
+                inside &= 0 <= output && output < axis.output as i64;
+                offset += phase.residue as isize * axis.y_stride;
+            }
+            if inside {
+                let values = &values[segment.column..segment.column + segment.channels];
+                // SAFETY: as in `store`.
+                unsafe { problem.y.write(base + offset, problem.y_channel_stride, values) };
+            }
+        }
+    }
+
+    /// Where the panel's columns go, relative to residue 0 and channel 0, as few arithmetic progressions.
+    fn runs(&self, panel: &Panel) -> Vec<Run> {
+        let problem = self.problem;
+        let mut runs: Vec<Run> = Vec::new();
+        for segment in panels_of(problem.filter).segments(panel) {
+            let phase = problem.filter.phase(segment.phase);
+            let residues = phase.iter().zip(&problem.axes[1..]);
+            let offset = segment.first_channel as isize * problem.y_channel_stride
+                + residues.map(|(phase, axis)| phase.residue as isize * axis.y_stride).sum::<isize>();
+            let stride = problem.y_channel_stride;
+            let run = Run { column: segment.column, len: segment.channels, offset, stride };
+            match runs.last().and_then(|last| last.joined(&run)) {
+                Some(joined) => {
+                    runs.pop();
+                    runs.push(joined);
+                }
+                None => runs.push(run),
+            }
+        }
+        runs
+    }
+}
+
+impl Run {
+    /// Both as one progression, if they are.
+    fn joined(&self, next: &Run) -> Option<Run> {
+        let gap = next.offset - (self.offset + (self.len as isize - 1) * self.stride);
+        let own = self.len == 1 || self.stride == gap;
+        let theirs = next.len == 1 || next.stride == gap;
+        (own && theirs).then_some(Run { len: self.len + next.len, stride: gap, ..*self })
+    }
+}
+
+/// Marks a row that a tap finds outside the input.
+const OUTSIDE: isize = isize::MIN;
+
+/// For every position of a span and every delta, how far the input lies from the origin along this axis.
+fn row_offsets(axis: &EngineAxis<'_>, span: &Span, deltas: &[usize], stride: isize) -> Vec<isize> {
+    let mut offsets = Vec::with_capacity(span.count * deltas.len());
+    for q in span.first..span.end() {
+        offsets.extend(deltas.iter().map(|&delta| {
+            let index = q - delta as i64;
+            if 0 <= index && index < axis.input as i64 { index as isize * stride } else { OUTSIDE }
+        }));
+    }
+    offsets
+}
+
+/// Steps to the next position, the last axis of `order` fastest.
+fn advance(index: &mut [usize], spans: &[Span], order: &[usize]) {
+    for &axis in order.iter().rev() {
+        index[axis] += 1;
+        if index[axis] < spans[axis].count {
+            return;
+        }
+        index[axis] = 0;
+    }
+}

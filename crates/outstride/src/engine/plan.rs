@@ -1,0 +1,318 @@
+//! Which path runs a problem, and why.
+
+use std::fmt;
+
+use outstride_kernels::{KernelName, Real};
+use outstride_spec::{DType, Geometry};
+
+use super::Strides;
+use super::axis::EngineAxis;
+use super::lane::LanePlan;
+use super::pack::{Form, PackedFilter};
+use super::panel::PanelPlan;
+use super::pixel::PixelPlan;
+use super::problem::Problem;
+
+/// Below this many estimated cycles, waking a second thread costs more than it saves.
+const CYCLES_WORTH_A_THREAD: f64 = 100_000.0;
+
+/// A way to execute the operator: what the lanes of a vector run over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Path {
+    /// Output channels, and phases where channels are few.
+    Panel,
+    /// Neighbouring positions of a row.
+    Pixel,
+    /// Channels of a depthwise filter.
+    Lane,
+    /// The definition itself, element by element.
+    Reference,
+}
+
+impl Path {
+    /// The word used in commands and messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Path::Panel => "panel",
+            Path::Pixel => "pixel",
+            Path::Lane => "lane",
+            Path::Reference => "reference",
+        }
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// What was decided for an input shape. Made in microseconds; it holds no tensors.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub(crate) geometry: Geometry,
+    pub(crate) dtype: DType,
+    pub(crate) path: Path,
+    pub(crate) kernel: String,
+    pub(crate) tasks: usize,
+    pub(crate) threads: usize,
+    pub(crate) workspace: usize,
+    pub(crate) packed: usize,
+    pub(crate) phases: usize,
+    pub(crate) taps: usize,
+    /// Per path that was considered, its estimated cycles or why it cannot be used.
+    pub(crate) considered: Vec<(Path, Result<f64, &'static str>)>,
+}
+
+impl Plan {
+    /// The chosen path.
+    pub fn path(&self) -> Path {
+        self.path
+    }
+
+    /// The kernel family, tile and instruction set, such as `f32_panel_14x2_avx512`.
+    pub fn kernel(&self) -> &str {
+        &self.kernel
+    }
+
+    /// The geometry planned for.
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// How many independent tasks the call is cut into.
+    pub fn tasks(&self) -> usize {
+        self.tasks
+    }
+
+    /// How many threads are worth using.
+    pub fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// Scratch bytes per thread, beyond registers and a tile in the first-level cache. It does not grow with the
+    /// tensors.
+    pub fn workspace_bytes(&self) -> usize {
+        self.workspace
+    }
+
+    /// Bytes that the packed weights occupy.
+    pub fn packed_bytes(&self) -> usize {
+        self.packed
+    }
+
+    /// Floating-point operations of the definition: two per multiply-add.
+    pub fn flops(&self) -> u128 {
+        2 * self.geometry.multiply_adds()
+    }
+
+    /// Bytes that must move: input, weights and output once each.
+    pub fn bytes(&self) -> u128 {
+        let elements = |shape: Vec<usize>| shape.iter().map(|&size| size as u128).product::<u128>();
+        let geometry = &self.geometry;
+        let count = elements(geometry.input_shape())
+            + elements(geometry.filter_shape())
+            + elements(geometry.output_shape());
+        count * self.dtype.size() as u128
+    }
+
+    /// The plan in words: what was chosen, what was rejected, and why.
+    pub fn explain(&self) -> String {
+        use fmt::Write;
+        let mut text = String::new();
+        let _ = writeln!(text, "{} {}", self.dtype, self.geometry);
+        let _ = writeln!(text, "phases     {} with {} taps in all", self.phases, self.taps);
+        let _ = writeln!(text, "path       {} ({})", self.path, self.kernel);
+        for (path, outcome) in &self.considered {
+            let _ = match outcome {
+                Ok(cycles) if *path == self.path => {
+                    writeln!(text, "           {path}: about {cycles:.0} cycles, chosen")
+                }
+                Ok(cycles) => {
+                    writeln!(text, "           {path}: about {cycles:.0} cycles, rejected as slower")
+                }
+                Err(reason) => writeln!(text, "           {path}: rejected, {reason}"),
+            };
+        }
+        let _ = writeln!(text, "work       {} flops, {} bytes", self.flops(), self.bytes());
+        let _ = writeln!(text, "tasks      {} on up to {} threads", self.tasks, self.threads);
+        let _ = writeln!(
+            text,
+            "memory     {} bytes of packed weights, {} bytes of scratch per thread",
+            self.packed, self.workspace
+        );
+        text
+    }
+}
+
+/// The tasks of the chosen path.
+enum Tasks {
+    Panel(PanelPlan),
+    Pixel(PixelPlan),
+    Lane(LanePlan),
+}
+
+/// A chosen path, cut into tasks, and what else was considered.
+pub(crate) struct Strategy {
+    tasks: Tasks,
+    pub(crate) threads: usize,
+    considered: Vec<(Path, Result<f64, &'static str>)>,
+}
+
+impl Strategy {
+    /// Chooses the path with the least estimated cycles, or `forced` where that can run.
+    pub(crate) fn choose<T: Real>(
+        axes: &[EngineAxis<'_>],
+        filter: &PackedFilter<T>,
+        strides: &Strides,
+        forced: Option<Path>,
+        threads: usize,
+    ) -> Self {
+        let last = &axes[axes.len() - 1];
+        let dense = matches!(filter.form, Form::Panels(_));
+        let panel = if dense {
+            Ok(panel_cycles(axes, filter, strides))
+        } else {
+            Err("a depthwise filter has no panels")
+        };
+        let pixel = if last.x_stride == 1 || last.input <= 1 {
+            Ok(pixel_cycles(axes, filter))
+        } else {
+            Err("neighbouring positions are not next to each other in the input")
+        };
+        let lane =
+            if dense { Err("the filter is not depthwise") } else { Ok(lane_cycles(axes, filter, strides)) };
+        let considered = vec![(Path::Panel, panel), (Path::Pixel, pixel), (Path::Lane, lane)];
+        let possible = considered.iter().filter_map(|&(path, cycles)| Some((path, cycles.ok()?)));
+        let chosen = possible
+            .clone()
+            .find(|&(path, _)| Some(path) == forced)
+            .or_else(|| possible.min_by(|a, b| a.1.total_cmp(&b.1)));
+        let (path, cycles) = chosen.unwrap_or((Path::Panel, 0.0));
+        let threads = threads.min((cycles / CYCLES_WORTH_A_THREAD).ceil().max(1.0) as usize);
+        let tasks = match path {
+            Path::Pixel => Tasks::Pixel(PixelPlan::new(axes, filter, threads)),
+            Path::Lane => Tasks::Lane(LanePlan::new(axes, filter, strides.x_channel, threads)),
+            _ => Tasks::Panel(PanelPlan::new(axes, filter, strides.x_channel, threads)),
+        };
+        Strategy { tasks, threads, considered }
+    }
+
+    pub(crate) fn tasks<T: Real>(&self, filter: &PackedFilter<T>) -> usize {
+        match &self.tasks {
+            Tasks::Panel(plan) => plan.tasks(filter),
+            Tasks::Pixel(plan) => plan.tasks(filter),
+            Tasks::Lane(plan) => plan.tasks(),
+        }
+    }
+
+    pub(crate) fn run<T: Real>(&self, problem: &Problem<'_, T>, task: usize) {
+        match &self.tasks {
+            Tasks::Panel(plan) => plan.run(problem, task),
+            Tasks::Pixel(plan) => plan.run(problem, task),
+            Tasks::Lane(plan) => plan.run(problem, task),
+        }
+    }
+
+    /// The plan a user sees.
+    pub(crate) fn describe<T: Real>(
+        self,
+        geometry: &Geometry,
+        axes: &[EngineAxis<'_>],
+        filter: &PackedFilter<T>,
+    ) -> Plan {
+        let kernels = filter.kernels;
+        let (path, tile, workspace) = match &self.tasks {
+            Tasks::Panel(plan) => (Path::Panel, (kernels.panel_rows(), 2), plan.workspace(filter)),
+            Tasks::Pixel(_) => {
+                let wide = kernels.pixel_shapes().find(|&(columns, _)| columns >= filter.out_channels);
+                (Path::Pixel, wide.or(kernels.pixel_shapes().last()).unwrap_or((1, 1)), 0)
+            }
+            Tasks::Lane(plan) => (Path::Lane, (1, 4), plan.workspace(filter)),
+        };
+        let kernel = KernelName { dtype: T::DTYPE, family: path.name(), tile, isa: kernels.isa() };
+        Plan {
+            geometry: geometry.clone(),
+            dtype: T::DTYPE,
+            path,
+            kernel: kernel.to_string(),
+            tasks: self.tasks(filter),
+            threads: self.threads,
+            workspace,
+            packed: filter.bytes(),
+            phases: axes.iter().map(|axis| axis.phases.len()).product(),
+            taps: filter.kernel.iter().product(),
+            considered: self.considered,
+        }
+    }
+}
+
+/// Elements of a tensor with these sizes.
+fn elements(sizes: impl Iterator<Item = usize>, channels: usize) -> f64 {
+    sizes.map(|size| size as f64).product::<f64>() * channels as f64
+}
+
+/// Cycles to store the outputs: runs along memory are cheap, scattered elements are not.
+fn store_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, contiguous: bool) -> f64 {
+    let outputs = elements(axes.iter().map(|axis| axis.output), filter.out_channels * filter.groups);
+    outputs * if contiguous { 4.0 / filter.kernels.lanes() as f64 } else { 1.6 }
+}
+
+fn panel_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, strides: &Strides) -> f64 {
+    let plan = PanelPlan::new(axes, filter, strides.x_channel, 1);
+    // Two multiply-adds of a vector a cycle, less what the loads between them cost.
+    let compute = plan.executed(filter) as f64 / (2 * filter.kernels.lanes()) as f64 / 0.93;
+    let copy = if plan.is_in_place() {
+        0.0
+    } else {
+        1.2 * elements(axes.iter().map(|axis| axis.input), filter.in_channels * filter.groups)
+    };
+    compute + copy + store_cycles(axes, filter, strides.y_channel == 1)
+}
+
+fn pixel_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>) -> f64 {
+    let kernels = filter.kernels;
+    let (last, outer) = axes.split_last().expect("there is always the batch axis");
+    let widest = kernels.pixel_shapes().map(|(columns, _)| columns).max().unwrap_or(1);
+    let blocks = filter.out_channels.div_ceil(widest).max(1);
+    let columns = filter.out_channels.div_ceil(blocks);
+    // Per phase of the last axis: what one row costs for one tap of the outer axes.
+    let mut row = 0.0;
+    let mut tile_overhead = 0.0;
+    for phase in last.phases {
+        let mut left = last.span(phase.residue).count.div_ceil(kernels.lanes());
+        while left > 0 {
+            let fitting = kernels.pixel_shapes().find(|&(have, vectors)| vectors <= left && columns <= have);
+            let vectors = fitting.map_or(1, |(_, vectors)| vectors);
+            let arithmetic = (columns * vectors) as f64 / 2.0;
+            let loads = (columns + vectors) as f64 / 2.0;
+            row += arithmetic.max(loads).max(4.0) * (phase.taps.len() * filter.in_channels) as f64;
+            tile_overhead += 60.0 + 12.0 * columns as f64;
+            left -= vectors.min(left);
+        }
+    }
+    let (mut rows_taps, mut rows) = (1.0, 1.0);
+    for axis in outer {
+        let positions = |phase: &outstride_spec::Phase| axis.span(phase.residue).count as f64;
+        rows_taps *= axis.phases.iter().map(|phase| positions(phase) * phase.taps.len() as f64).sum::<f64>();
+        rows *= axis.phases.iter().map(positions).sum::<f64>();
+    }
+    let contiguous = last.y_stride == 1 && last.stride <= 2;
+    let tiles = (blocks * filter.groups) as f64;
+    tiles * (row * rows_taps / 0.93 + tile_overhead * rows) + store_cycles(axes, filter, contiguous)
+}
+
+fn lane_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, strides: &Strides) -> f64 {
+    let outputs = elements(axes.iter().map(|axis| axis.output), 1);
+    let taps: f64 = axes
+        .iter()
+        .map(|axis| axis.phases.iter().map(|phase| phase.taps.len()).max().unwrap_or(0) as f64)
+        .product();
+    let vectors = filter.groups.div_ceil(filter.kernels.lanes()) as f64;
+    let copy = if strides.x_channel == 1 {
+        0.0
+    } else {
+        1.2 * elements(axes.iter().map(|axis| axis.input), filter.groups)
+    };
+    outputs * (60.0 + taps * (8.0 + vectors)) + copy + store_cycles(axes, filter, strides.y_channel == 1)
+}

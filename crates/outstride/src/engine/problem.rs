@@ -1,0 +1,35 @@
+//! Everything one call of the engine works on.
+
+use outstride_kernels::{Output, Real};
+use outstride_spec::Activation;
+
+use super::axis::EngineAxis;
+use super::pack::PackedFilter;
+
+/// One call: the axes, the packed weights, and where input and output lie.
+pub(crate) struct Problem<'a, T: Real> {
+    pub(crate) filter: &'a PackedFilter<T>,
+    /// The batch first, then the spatial axes.
+    pub(crate) axes: Vec<EngineAxis<'a>>,
+    pub(crate) x: &'a [T],
+    pub(crate) x_offset: usize,
+    pub(crate) x_channel_stride: isize,
+    pub(crate) y: Output<'a, T>,
+    pub(crate) y_offset: usize,
+    pub(crate) y_channel_stride: isize,
+    pub(crate) activation: Activation,
+}
+
+impl<T: Real> Problem<'_, T> {
+    /// Where the first input channel of a group begins.
+    pub(crate) fn x_group(&self, group: usize) -> usize {
+        let channel = (group * self.filter.in_channels) as isize;
+        self.x_offset.wrapping_add_signed(channel * self.x_channel_stride)
+    }
+
+    /// Where an output channel of a group begins.
+    pub(crate) fn y_channel(&self, group: usize, channel: usize) -> isize {
+        let channel = (group * self.filter.out_channels + channel) as isize;
+        self.y_offset as isize + channel * self.y_channel_stride
+    }
+}

@@ -1,0 +1,276 @@
+//! The fast engine against the reference: every instruction set, path, layout and number of threads, on thousands of
+//! generated geometries. Values are small integers, whose sums are exact in any order, so results must be equal.
+
+use std::sync::Arc;
+
+use outstride::{
+    Activation, Axis, ConvTranspose, Dialect, Element, Epilogue, Executor, Geometry, Isa, Options, Path,
+    Real, Tensor, TensorView, TensorViewMut, onnx, ort_nhwc, reference,
+};
+
+/// A small generator of repeatable numbers.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 33) as usize % bound
+    }
+
+    fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.below(choices.len())]
+    }
+
+    fn values<T: Real>(&mut self, count: usize) -> Vec<T> {
+        (0..count).map(|_| T::from_f64(self.below(7) as f64 - 3.0)).collect()
+    }
+}
+
+/// A layer in either data layout.
+#[derive(Clone, Debug)]
+struct Layer {
+    batch: usize,
+    groups: usize,
+    in_channels: usize,
+    out_channels: usize,
+    axes: Vec<Axis>,
+    output_padding: Vec<i64>,
+    pads_end: Vec<i64>,
+    channels_first: bool,
+}
+
+impl Layer {
+    /// Draws a layer that the reference computes in little time. `scale` 0 is tiny; larger ones exceed tiles and
+    /// vectors.
+    fn draw(numbers: &mut Numbers, scale: usize) -> Self {
+        loop {
+            let layer = Layer::draw_any(numbers, scale);
+            let geometry = layer.geometry();
+            let outputs: usize = geometry.output_shape().iter().product();
+            if geometry.multiply_adds() < 400_000 && outputs < 40_000 {
+                return layer;
+            }
+        }
+    }
+
+    fn draw_any(numbers: &mut Numbers, scale: usize) -> Self {
+        let rank = numbers.pick(&[1, 1, 2, 2, 2, 3, 4]);
+        let groups = numbers.pick(&[1, 1, 1, 2, 3, 16]);
+        let depthwise = groups > 1 && numbers.below(3) == 0;
+        let channels = |numbers: &mut Numbers| match (depthwise, scale) {
+            (true, _) => 1,
+            (_, 0) => 1 + numbers.below(5),
+            _ => numbers.pick(&[1, 2, 3, 7, 13, 16, 21, 33, 40]),
+        };
+        let (in_channels, out_channels) = (channels(numbers) * groups, channels(numbers) * groups);
+        let mut layer = Layer {
+            batch: 1 + numbers.below(3),
+            groups,
+            in_channels,
+            out_channels,
+            axes: Vec::new(),
+            output_padding: Vec::new(),
+            pads_end: Vec::new(),
+            channels_first: numbers.below(2) == 0,
+        };
+        let longest = [6, if rank == 1 { 150 } else { 40 }][scale.min(1)];
+        while layer.axes.len() < rank {
+            let size = if layer.axes.len() + 1 == rank { longest } else { 5 };
+            let (input, kernel) = (1 + numbers.below(size), 1 + numbers.below(5));
+            let (stride, dilation) = (1 + numbers.below(4), numbers.pick(&[1, 1, 1, 2, 3]));
+            let output_padding = numbers.below(stride);
+            let full = (input - 1) * stride + (kernel - 1) * dilation + 1 + output_padding;
+            let pad_begin = numbers.below(4);
+            let pad_end = numbers.below(4);
+            if full > pad_begin + pad_end {
+                let output = full - pad_begin - pad_end;
+                layer.axes.push(Axis {
+                    input,
+                    kernel,
+                    stride,
+                    dilation,
+                    output,
+                    pad_begin: pad_begin as i64,
+                });
+                layer.output_padding.push(output_padding as i64);
+                layer.pads_end.push(pad_end as i64);
+            }
+        }
+        layer
+    }
+
+    fn geometry(&self) -> Geometry {
+        Geometry::new(self.batch, self.groups, self.in_channels, self.out_channels, self.axes.clone())
+            .unwrap()
+    }
+
+    /// The layer as ONNX writes it for channels first, and ONNX Runtime's nhwc domain for channels last.
+    fn dialect(&self) -> Arc<dyn Dialect> {
+        let list = |field: fn(&Axis) -> i64| self.axes.iter().map(field).collect::<Vec<_>>();
+        let conv = onnx::ConvTranspose {
+            strides: list(|axis| axis.stride as i64),
+            dilations: list(|axis| axis.dilation as i64),
+            pads: [list(|axis| axis.pad_begin), self.pads_end.clone()].concat(),
+            output_padding: self.output_padding.clone(),
+            group: self.groups as i64,
+            ..Default::default()
+        };
+        if self.channels_first {
+            Arc::new(conv)
+        } else {
+            Arc::new(ort_nhwc::ConvTranspose { conv, ..Default::default() })
+        }
+    }
+
+    /// The shape and strides of a canonical `(N, C, X…)` tensor stored in this layer's layout.
+    fn stored(&self, canonical: &[usize]) -> (Vec<usize>, Vec<isize>) {
+        let order: Vec<usize> = if self.channels_first {
+            (0..canonical.len()).collect()
+        } else {
+            [0].into_iter().chain(2..canonical.len()).chain([1]).collect()
+        };
+        let stored: Vec<usize> = order.iter().map(|&axis| canonical[axis]).collect();
+        let mut strides = vec![0; canonical.len()];
+        let mut stride = 1;
+        for &axis in order.iter().rev() {
+            strides[axis] = stride;
+            stride *= canonical[axis] as isize;
+        }
+        (stored, strides)
+    }
+}
+
+/// Runs tasks in an order of its own on threads made for the occasion.
+struct Scoped(usize);
+
+impl Executor for Scoped {
+    fn threads(&self) -> usize {
+        self.0
+    }
+
+    fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
+        std::thread::scope(|scope| {
+            for thread in 0..self.0 {
+                scope.spawn(move || (0..tasks).rev().skip(thread).step_by(self.0).for_each(task));
+            }
+        });
+    }
+}
+
+/// The layer's result by the reference, in the layer's layout.
+fn expected<T: Element + Real>(
+    layer: &Layer,
+    x: &[T],
+    w: &[T],
+    bias: Option<&[T]>,
+    activation: Activation,
+) -> Vec<T> {
+    let geometry = layer.geometry();
+    let (_, x_strides) = layer.stored(&geometry.input_shape());
+    let (y_shape, y_strides) = layer.stored(&geometry.output_shape());
+    let mut y = vec![T::default(); y_shape.iter().product()];
+    reference::conv_transpose(
+        &geometry,
+        &Epilogue { activation, ..Default::default() },
+        TensorView::from_parts(x, 0, &geometry.input_shape(), &x_strides).unwrap(),
+        TensorView::from_slice(&geometry.filter_shape(), w).unwrap(),
+        bias,
+        TensorViewMut::from_parts(&mut y, 0, &geometry.output_shape(), &y_strides).unwrap(),
+    )
+    .unwrap();
+    y
+}
+
+fn isas() -> impl Iterator<Item = Isa> {
+    Isa::ALL.into_iter().filter(|isa| isa.is_available())
+}
+
+const PATHS: [Option<Path>; 4] = [None, Some(Path::Panel), Some(Path::Pixel), Some(Path::Lane)];
+
+fn prepare<T: Element>(
+    layer: &Layer,
+    w: &[T],
+    bias: Option<&[T]>,
+    isa: Isa,
+    path: Option<Path>,
+) -> ConvTranspose<T> {
+    let shape: Vec<usize> = [layer.in_channels, layer.out_channels / layer.groups]
+        .into_iter()
+        .chain(layer.axes.iter().map(|axis| axis.kernel))
+        .collect();
+    let options = Options { isa: Some(isa), path, ..Default::default() };
+    let filter = TensorView::from_slice(&shape, w).unwrap();
+    ConvTranspose::with_options(layer.dialect(), filter, bias, &options).unwrap()
+}
+
+/// Runs a layer every way there is and compares with the reference.
+fn check<T: Element + Real>(numbers: &mut Numbers, layer: &Layer, special: Option<f64>) {
+    let geometry = layer.geometry();
+    let mut x: Vec<T> = numbers.values(geometry.input_shape().iter().product());
+    let mut w: Vec<T> = numbers.values(geometry.filter_shape().iter().product());
+    let bias: Vec<T> = numbers.values(layer.out_channels);
+    let bias = (numbers.below(4) > 0).then_some(bias.as_slice());
+    if let Some(special) = special {
+        let target = if numbers.below(2) == 0 { &mut x } else { &mut w };
+        let index = numbers.below(target.len());
+        target[index] = T::from_f64(special);
+    }
+    let activation =
+        numbers.pick(&[Activation::Identity, Activation::Relu, Activation::Clip { min: -2.0, max: 5.0 }]);
+    let expected = expected(layer, &x, &w, bias, activation);
+    let (x_shape, _) = layer.stored(&geometry.input_shape());
+    let (y_shape, _) = layer.stored(&geometry.output_shape());
+    for isa in isas() {
+        for path in PATHS {
+            let op = prepare(layer, &w, bias, isa, path).with_activation(activation);
+            for threads in [1, 3] {
+                let op = op.clone().with_executor(Arc::new(Scoped(threads)));
+                let mut y = Tensor::from_vec(&y_shape, vec![T::from_f64(-77.0); expected.len()]).unwrap();
+                op.run_into(TensorView::from_slice(&x_shape, &x).unwrap(), y.view_mut()).unwrap();
+                let differs = y.data().iter().zip(&expected).position(|(a, b)| a != b && (a == a || b == b));
+                if let Some(index) = differs {
+                    panic!(
+                        "{isa} {path:?} {threads} threads: element {index} is {:?}, expected {:?}\n{layer:?}\n{}",
+                        y.data()[index],
+                        expected[index],
+                        op.plan(&x_shape).unwrap().explain(),
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn small_layers_equal_the_reference() {
+    let mut numbers = Numbers(0x5eed);
+    for _ in 0..400 {
+        let layer = Layer::draw(&mut numbers, 0);
+        check::<f32>(&mut numbers, &layer, None);
+    }
+}
+
+#[test]
+fn larger_layers_equal_the_reference() {
+    let mut numbers = Numbers(0xbeef);
+    for _ in 0..150 {
+        let layer = Layer::draw(&mut numbers, 1);
+        check::<f32>(&mut numbers, &layer, None);
+        let layer = Layer::draw(&mut numbers, 1);
+        check::<f64>(&mut numbers, &layer, None);
+    }
+}
+
+#[test]
+fn non_finite_values_stay_where_they_belong() {
+    let mut numbers = Numbers(0xface);
+    for special in [f64::INFINITY, f64::NAN, f64::NEG_INFINITY] {
+        for _ in 0..150 {
+            let layer = Layer::draw(&mut numbers, 0);
+            check::<f32>(&mut numbers, &layer, Some(special));
+            check::<f64>(&mut numbers, &layer, Some(special));
+        }
+    }
+}
