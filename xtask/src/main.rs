@@ -1,1 +1,46 @@
-fn main() {}
+//! Developer commands: `cargo xtask test` runs every test there is, `cargo xtask fuzz` every fuzz target.
+
+#![forbid(unsafe_code)]
+
+mod fuzz;
+mod step;
+mod test;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+
+const HELP: &str = "\
+Developer commands of outstride.
+
+  cargo xtask test                 formatting, lints, documentation, tests and conformance cases
+  cargo xtask fuzz [--seconds N]   every fuzz target for N seconds (60), with the nightly toolchain";
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments.as_slice() {
+        ["test"] => test::run(),
+        ["fuzz"] => fuzz::run(Duration::from_secs(60)),
+        ["fuzz", "--seconds", seconds] => {
+            let seconds = seconds.parse().with_context(|| format!("`{seconds}` is no number of seconds"))?;
+            fuzz::run(Duration::from_secs(seconds))
+        }
+        [] | ["help" | "--help" | "-h"] => {
+            println!("{HELP}");
+            Ok(())
+        }
+        unknown => bail!("there is no command `{}`\n\n{HELP}", unknown.join(" ")),
+    }
+}
