@@ -10,6 +10,7 @@ use std::io::Write;
 use anyhow::Result;
 use clap::Args;
 use outstride::{DType, Policy};
+use serde::Serialize;
 
 use crate::Verdict;
 use crate::policy::PolicyArg;
@@ -113,8 +114,7 @@ pub(crate) fn run(args: &ShapeArgs, out: &mut dyn Write) -> Result<Verdict> {
         DialectChoice::All => {
             let answers = answer::in_every_dialect(&question, policy);
             if args.json {
-                let document = serde_json::json!({ "policy": policy.to_string(), "dialects": answers });
-                write_json(out, &document)?;
+                write_json(out, &Comparison { policy: policy.to_string(), dialects: &answers })?;
             } else {
                 text::write_table(out, &question, policy, &answers)?;
             }
@@ -123,12 +123,19 @@ pub(crate) fn run(args: &ShapeArgs, out: &mut dyn Write) -> Result<Verdict> {
     }
 }
 
+/// The answers of every dialect, as JSON.
+#[derive(Serialize)]
+struct Comparison<'a> {
+    policy: String,
+    dialects: &'a [Answer],
+}
+
 fn verdict(answers: &[Answer]) -> Verdict {
     let resolved = answers.iter().any(|answer| matches!(answer, Answer::Resolved(_)));
     if resolved { Verdict::Yes } else { Verdict::No }
 }
 
-fn write_json(out: &mut dyn Write, value: &impl serde::Serialize) -> Result<()> {
+fn write_json(out: &mut dyn Write, value: &impl Serialize) -> Result<()> {
     serde_json::to_writer(&mut *out, value)?;
     Ok(writeln!(out)?)
 }

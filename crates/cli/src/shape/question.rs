@@ -74,8 +74,7 @@ fn problem(args: &ShapeArgs) -> Result<Problem> {
     let spatial = args.filter.len() - 2;
     if args.input.len() != args.filter.len() {
         bail!(
-            "--input has {} sizes and --filter {}; in neutral words both have 2 and {spatial} spatial ones: \
-             N,C,X… and C,M/groups,k…",
+            "--input has {} sizes and --filter {}; in neutral words, N,C,X… and C,M/groups,k…, they have equally many",
             args.input.len(),
             args.filter.len()
         );
