@@ -19,8 +19,12 @@ impl Problem {
         words.optional_ints("output_padding", &self.output_padding);
         words.optional_ints("output_shape", &self.output_size);
         words.auto_pad(self.auto_pad, ["SAME_UPPER", "SAME_LOWER", "VALID"]);
-        let note = match (&self.output_size, &self.pads) {
-            (Some(_), Some(_)) => Some("pads are ignored beside output_shape".into()),
+        let fitted = self.output_size.is_some() || self.is_same();
+        let note = match (&self.output_size, &self.pads, &self.output_padding) {
+            (Some(_), Some(_), _) => Some("pads are ignored beside output_shape".into()),
+            (_, _, Some(_)) if fitted => {
+                Some("output_padding adds to what is cropped, not to the size".into())
+            }
             _ => None,
         };
         self.spelling(words, &data(self.spatial()), &FilterLayout::iox(self.spatial()), note)
@@ -31,10 +35,13 @@ impl Problem {
         words.int("groups", self.groups);
         words.optional_ints("output_shape", &self.output_size);
         words.auto_pad(self.auto_pad, ["same_upper", "same_lower", "valid"]);
-        let same = matches!(self.auto_pad, AutoPad::SameUpper | AutoPad::SameLower);
-        let note = (same && self.output_padding.is_some() && self.output_size.is_none())
+        let note = (self.is_same() && self.output_padding.is_some() && self.output_size.is_none())
             .then(|| "same_* leaves output_padding out, which is added on top".into());
         self.spelling(words, &DataLayout::nxc(self.spatial()), &FilterLayout::xio(self.spatial()), note)
+    }
+
+    fn is_same(&self) -> bool {
+        matches!(self.auto_pad, AutoPad::SameUpper | AutoPad::SameLower)
     }
 
     /// The attributes that oneDNN and OpenVINO share, where the pads are required.
@@ -71,10 +78,11 @@ impl Problem {
     fn openvino_with(&self, filter: &FilterLayout) -> Spelling {
         let mut words = self.words_with_pads();
         words.auto_pad(self.auto_pad, ["same_upper", "same_lower", "valid"]);
-        let same = matches!(self.auto_pad, AutoPad::SameUpper | AutoPad::SameLower);
         let note = match self.output_size {
-            None if same => Some("same_* fits to an output_shape input only, and there is none".into()),
-            Some(_) if same => Some("the odd element is on the side opposite to ONNX".into()),
+            None if self.is_same() => {
+                Some("same_* fits to an output_shape input only, and there is none".into())
+            }
+            Some(_) if self.is_same() => Some("the odd element is on the side opposite to ONNX".into()),
             _ => None,
         };
         let mut spelling = self.spelling(words, &DataLayout::ncx(self.spatial()), filter, note);
