@@ -36,7 +36,7 @@ impl<'a, T: Copy> Output<'a, T> {
         unsafe {
             let target = self.start.offset(first);
             if stride == 1 {
-                target.copy_from_nonoverlapping(values.as_ptr(), values.len());
+                copy(values, target);
             } else {
                 for (index, &value) in values.iter().enumerate() {
                     target.offset(index as isize * stride).write(value);
@@ -94,5 +94,28 @@ impl<'a, T: Copy> Output<'a, T> {
         let last = first + (count as isize - 1) * stride;
         let inside = |index: isize| index >= 0 && (index as usize) < self.len;
         assert!(inside(first) && inside(last), "output elements {first} to {last} of {}", self.len);
+    }
+}
+
+/// Copies short runs without the call that a copy of unknown length would be.
+///
+/// # Safety
+///
+/// `target` must be writable for the length of `values` and apart from it.
+#[inline(always)]
+unsafe fn copy<T: Copy>(values: &[T], target: *mut T) {
+    const BLOCK: usize = 16;
+    let blocks = values.chunks_exact(BLOCK);
+    let rest = blocks.remainder();
+    let whole = values.len() - rest.len();
+    for (index, block) in blocks.enumerate() {
+        // SAFETY: the caller vouches for the target; a block has BLOCK elements.
+        unsafe {
+            target.add(index * BLOCK).cast::<[T; BLOCK]>().copy_from_nonoverlapping(block.as_ptr().cast(), 1)
+        };
+    }
+    for (index, &value) in rest.iter().enumerate() {
+        // SAFETY: the caller vouches for the target.
+        unsafe { target.add(whole + index).write(value) };
     }
 }

@@ -23,10 +23,8 @@ pub struct PanelTap<T> {
 pub struct PanelTile<'a, T> {
     /// The taps, summed in this order.
     pub taps: &'a [PanelTap<T>],
-    /// Channels to sum over, in rising order.
+    /// Channels to sum over, in rising order. They are side by side in the input.
     pub channels: usize,
-    /// Distance between channels in the input.
-    pub channel_stride: isize,
     /// One value per column.
     pub bias: &'a [T],
 }
@@ -50,20 +48,19 @@ pub(crate) unsafe fn panel<S: Simd, const ROWS: usize, const VECTORS: usize>(
         let mut sums = [[zero; VECTORS]; ROWS];
         for tap in tile.taps {
             let mut weights = tap.weights;
-            let mut offset = 0isize;
-            for _ in 0..tile.channels {
-                let mut columns = [zero; VECTORS];
-                for vector in 0..VECTORS {
-                    columns[vector] = S::load(weights.add(vector * S::LANES));
-                }
+            let mut channel = 0;
+            // Row pointers outnumber the registers that could hold them: with one vector a row, several channels per
+            // reload keep the loads below what the arithmetic needs.
+            let unroll = if VECTORS == 1 { 4 } else { 1 };
+            while channel + unroll <= tile.channels {
+                accumulate::<S, ROWS, VECTORS>(&mut sums, tap, channel, unroll, weights);
+                weights = weights.add(unroll * width);
+                channel += unroll;
+            }
+            while channel < tile.channels {
+                accumulate::<S, ROWS, VECTORS>(&mut sums, tap, channel, 1, weights);
                 weights = weights.add(width);
-                for row in 0..ROWS {
-                    let input = S::splat(tap.rows[row].offset(offset).read());
-                    for vector in 0..VECTORS {
-                        sums[row][vector] = S::multiply_add(input, columns[vector], sums[row][vector]);
-                    }
-                }
-                offset += tile.channel_stride;
+                channel += 1;
             }
         }
         let mut trace = zero;
@@ -77,6 +74,42 @@ pub(crate) unsafe fn panel<S: Simd, const ROWS: usize, const VECTORS: usize>(
             }
         }
         !S::any_nan(trace)
+    }
+}
+
+/// Adds the products of `count` (at most 4) channels.
+///
+/// # Safety
+///
+/// As [`panel`], for those channels of one tap.
+#[inline(always)]
+unsafe fn accumulate<S: Simd, const ROWS: usize, const VECTORS: usize>(
+    sums: &mut [[S::Vector; VECTORS]; ROWS],
+    tap: &PanelTap<S::Scalar>,
+    channel: usize,
+    count: usize,
+    weights: *const S::Scalar,
+) {
+    // SAFETY: the caller vouches for the instruction set, the rows and the weights.
+    unsafe {
+        let zero = S::splat(S::Scalar::default());
+        let mut columns = [[zero; VECTORS]; 4];
+        for of_channel in 0..count {
+            for vector in 0..VECTORS {
+                columns[of_channel][vector] =
+                    S::load(weights.add((of_channel * VECTORS + vector) * S::LANES));
+            }
+        }
+        for row in 0..ROWS {
+            let inputs = tap.rows[row].add(channel);
+            for of_channel in 0..count {
+                let input = S::splat(inputs.add(of_channel).read());
+                for vector in 0..VECTORS {
+                    sums[row][vector] =
+                        S::multiply_add(input, columns[of_channel][vector], sums[row][vector]);
+                }
+            }
+        }
     }
 }
 

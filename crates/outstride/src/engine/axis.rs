@@ -26,6 +26,10 @@ impl Span {
         self.first + self.count as i64
     }
 
+    pub(crate) fn contains(&self, position: i64) -> bool {
+        self.first <= position && position < self.end()
+    }
+
     pub(crate) fn intersect(&self, other: &Span) -> Span {
         let first = self.first.max(other.first);
         Span { first, count: (self.end().min(other.end()) - first).max(0) as usize }

@@ -1,4 +1,5 @@
-//! Input where a panel can read it: channels next to each other, in place or copied box by box.
+//! Input where kernels can read it, in place or copied box by box: channels side by side for panels, positions of a row
+//! side by side for pixels.
 
 use outstride_kernels::Scalar;
 
@@ -102,6 +103,121 @@ fn transpose<T: Scalar>(
                         x[(at + position as isize * position_stride) as usize];
                 }
             }
+        }
+    }
+}
+
+/// Input positions of a row side by side.
+pub(crate) struct Planes<'a, T> {
+    /// Channel 0 of the input position with all indices 0 (which a copied box need not contain).
+    origin: *const T,
+    /// Per axis, the positions that are there.
+    spans: Vec<Span>,
+    /// Per axis, the distance between positions; 1 for the last.
+    strides: Vec<isize>,
+    channel_stride: isize,
+    memory: std::marker::PhantomData<&'a [T]>,
+}
+
+impl<'a, T> Planes<'a, T> {
+    /// Reads the input where it lies: its rows are already runs of positions.
+    pub(crate) fn in_place(
+        x: &'a [T],
+        offset: usize,
+        axes: &[EngineAxis<'_>],
+        channel_stride: isize,
+    ) -> Self {
+        Planes {
+            origin: x.as_ptr().wrapping_add(offset),
+            spans: axes.iter().map(|axis| Span { first: 0, count: axis.input }).collect(),
+            strides: axes.iter().map(|axis| axis.x_stride).collect(),
+            channel_stride,
+            memory: std::marker::PhantomData,
+        }
+    }
+
+    pub(crate) fn origin(&self) -> *const T {
+        self.origin
+    }
+
+    pub(crate) fn span(&self, axis: usize) -> Span {
+        self.spans[axis]
+    }
+
+    pub(crate) fn stride(&self, axis: usize) -> isize {
+        self.strides[axis]
+    }
+
+    pub(crate) fn channel_stride(&self) -> isize {
+        self.channel_stride
+    }
+}
+
+/// Elements of a copied box: each channel an odd number of cache lines from the next, so that the channels of one
+/// position do not all fall into the same set of a cache.
+pub(crate) fn planes_len(needed: &[Span], channels: usize) -> usize {
+    plane_stride(needed) * channels
+}
+
+fn plane_stride(needed: &[Span]) -> usize {
+    const LINE: usize = 16;
+    let positions: usize = needed.iter().map(|span| span.count).product();
+    (positions.div_ceil(LINE) | 1) * LINE
+}
+
+/// Copies a box of the input, channels outermost, into `scratch`.
+pub(crate) fn copied_planes<'a, T: Scalar>(
+    x: &[T],
+    offset: usize,
+    axes: &[EngineAxis<'_>],
+    needed: &[Span],
+    channels: usize,
+    channel_stride: isize,
+    scratch: &'a mut Vec<T>,
+) -> Planes<'a, T> {
+    let plane = plane_stride(needed);
+    scratch.resize(plane * channels, T::default());
+    let mut strides = vec![0isize; axes.len()];
+    let mut stride = 1isize;
+    for axis in (0..axes.len()).rev() {
+        strides[axis] = stride;
+        stride *= needed[axis].count.max(1) as isize;
+    }
+    let last = axes.len() - 1;
+    let row_len = needed[last].count;
+    let positions: usize = needed.iter().map(|span| span.count).product();
+    if positions > 0 {
+        for row in 0..positions / row_len {
+            let mut rest = row;
+            let mut from = offset as isize + needed[last].first as isize * axes[last].x_stride;
+            for axis in (0..last).rev() {
+                let index = rest % needed[axis].count;
+                rest /= needed[axis].count;
+                from += (needed[axis].first as isize + index as isize) * axes[axis].x_stride;
+            }
+            for channel in 0..channels {
+                let from = from + channel as isize * channel_stride;
+                let target = &mut scratch[channel * plane + row * row_len..][..row_len];
+                copy_row(x, from, axes[last].x_stride, target);
+            }
+        }
+    }
+    let before: isize = needed.iter().zip(&strides).map(|(span, &stride)| span.first as isize * stride).sum();
+    Planes {
+        origin: scratch.as_ptr().wrapping_offset(-before),
+        spans: needed.to_vec(),
+        strides,
+        channel_stride: plane as isize,
+        memory: std::marker::PhantomData,
+    }
+}
+
+fn copy_row<T: Scalar>(x: &[T], from: isize, stride: isize, target: &mut [T]) {
+    if stride == 1 {
+        target.copy_from_slice(&x[from as usize..][..target.len()]);
+    } else {
+        for (position, value) in target.iter_mut().enumerate() {
+            *value = x[(from + position as isize * stride) as usize];
         }
     }
 }

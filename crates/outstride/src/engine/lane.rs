@@ -79,7 +79,8 @@ impl LanePlan {
                 &mut scratch,
             )
         };
-        let mut worker = Worker { problem, taps: Vec::new(), out: vec![T::default(); filter.groups] };
+        let mut worker =
+            Worker { problem, row: Vec::new(), taps: Vec::new(), out: vec![T::default(); filter.groups] };
         let phases: usize = filter.phases.iter().map(Vec::len).product();
         for phase in 0..phases {
             let mut parts = vec![&problem.axes[0].phases[0]];
@@ -89,75 +90,104 @@ impl LanePlan {
     }
 }
 
+/// The buffers with which a task computes its positions.
 struct Worker<'a, T: Real> {
     problem: &'a Problem<'a, T>,
+    row: Vec<RowTap<T>>,
     taps: Vec<LaneTap<T>>,
     out: Vec<T>,
+}
+
+/// A tap that meets the input on every axis but the last, where that is still open.
+#[derive(Clone, Copy)]
+struct RowTap<T> {
+    /// The input at index 0 of the last axis.
+    input: *const T,
+    delta: i64,
+    weights: *const T,
 }
 
 impl<T: Real> Worker<'_, T> {
     /// Computes all positions of one phase within a box.
     fn phase(&mut self, parts: &[&Phase], spans: &[Span], rows: &Rows<'_, T>) {
         let axes = &self.problem.axes;
+        let last = axes.len() - 1;
         let spans: Vec<Span> = (0..axes.len())
             .map(|axis| axes[axis].span(parts[axis].residue).intersect(&spans[axis]))
             .collect();
         if spans.iter().any(|span| span.count == 0) {
             return;
         }
-        let mut q: Vec<i64> = spans.iter().map(|span| span.first).collect();
+        let mut q: Vec<i64> = spans[..last].iter().map(|span| span.first).collect();
         loop {
-            self.position(parts, &q, rows);
-            let Some(axis) = (0..q.len()).rev().find(|&axis| q[axis] + 1 < spans[axis].end()) else { return };
+            self.row(parts, &q, &spans[last], rows);
+            let Some(axis) = (0..last).rev().find(|&axis| q[axis] + 1 < spans[axis].end()) else { return };
             q[axis] += 1;
-            for axis in axis + 1..q.len() {
+            for axis in axis + 1..last {
                 q[axis] = spans[axis].first;
             }
         }
     }
 
-    fn position(&mut self, parts: &[&Phase], q: &[i64], rows: &Rows<'_, T>) {
+    /// Computes the positions `span` of the last axis.
+    fn row(&mut self, parts: &[&Phase], q: &[i64], span: &Span, rows: &Rows<'_, T>) {
         let problem = self.problem;
-        let filter = problem.filter;
-        self.taps.clear();
-        self.collect_taps(parts, q, rows, 0, 0);
-        let tile = LaneTile { taps: &self.taps, bias: &filter.bias };
-        // SAFETY: every tap's input is a position inside the tensor (or its copy) with `groups` channels side by side,
-        // and its weights are a run of `groups`; the bias has as many values.
-        unsafe { filter.kernels.lane(&tile, &mut self.out) };
-        filter.kernels.activate(&mut self.out, &problem.activation);
-        let base: isize = problem
-            .axes
-            .iter()
-            .zip(q.iter().zip(parts))
+        let kernels = problem.filter.kernels;
+        let (last, residue) = (&problem.axes[q.len()], parts[q.len()].residue);
+        self.row.clear();
+        self.collect_taps(parts, q, rows.origin(), 0, rows);
+        let outer = problem.axes.iter().zip(q.iter().zip(parts));
+        let base: isize = outer
             .map(|(axis, (&q, phase))| axis.output_at(q, phase.residue) as isize * axis.y_stride)
-            .sum();
-        // SAFETY: each output belongs to one position of one phase, and each task has its own positions.
-        unsafe { problem.y.write(base + problem.y_channel(0, 0), problem.y_channel_stride, &self.out) };
+            .sum::<isize>()
+            + problem.y_channel(0, 0);
+        for q in span.first..span.end() {
+            self.taps.clear();
+            for tap in &self.row {
+                let index = q - tap.delta;
+                if 0 <= index && index < last.input as i64 {
+                    let input =
+                        tap.input.wrapping_offset(index as isize * rows.stride(problem.axes.len() - 1));
+                    self.taps.push(LaneTap { input, weights: tap.weights });
+                }
+            }
+            let tile = LaneTile { taps: &self.taps, bias: &problem.filter.bias };
+            // SAFETY: every tap's input is a position inside the tensor (or its copy) with `groups` channels side by
+            // side, and its weights are a run of `groups`; the bias has as many values.
+            unsafe { kernels.lane(&tile, &mut self.out) };
+            kernels.activate(&mut self.out, &problem.activation);
+            let target = base + last.output_at(q, residue) as isize * last.y_stride;
+            // SAFETY: each output belongs to one position of one phase, and each task has its own positions.
+            unsafe { problem.y.write(target, problem.y_channel_stride, &self.out) };
+        }
     }
 
-    /// Collects the taps that meet the input, axis by axis.
+    /// Collects the taps that meet the input on the outer axes, axis by axis.
     fn collect_taps(
         &mut self,
         parts: &[&Phase],
         q: &[i64],
-        rows: &Rows<'_, T>,
-        offset: isize,
+        input: *const T,
         element: usize,
+        rows: &Rows<'_, T>,
     ) {
         let problem = self.problem;
-        let axis = q.len() - parts.len();
-        let [phase, rest @ ..] = parts else {
-            let weights = problem.filter.depthwise_weights(element).as_ptr();
-            self.taps.push(LaneTap { input: rows.origin().wrapping_offset(offset), weights });
-            return;
-        };
-        for tap in &phase.taps {
-            let index = q[axis] - tap.delta as i64;
-            if 0 <= index && index < problem.axes[axis].input as i64 {
-                let size = if axis == 0 { 1 } else { problem.filter.kernel[axis - 1] };
-                let element = element * size + tap.kernel;
-                self.collect_taps(rest, q, rows, offset + index as isize * rows.stride(axis), element);
+        let axis = problem.axes.len() - parts.len();
+        let size = if axis == 0 { 1 } else { problem.filter.kernel[axis - 1] };
+        for tap in &parts[0].taps {
+            let element = element * size + tap.kernel;
+            match q.get(axis) {
+                None => {
+                    let weights = problem.filter.depthwise_weights(element).as_ptr();
+                    self.row.push(RowTap { input, delta: tap.delta as i64, weights });
+                }
+                Some(&position) => {
+                    let index = position - tap.delta as i64;
+                    if 0 <= index && index < problem.axes[axis].input as i64 {
+                        let input = input.wrapping_offset(index as isize * rows.stride(axis));
+                        self.collect_taps(&parts[1..], q, input, element, rows);
+                    }
+                }
             }
         }
     }

@@ -236,7 +236,7 @@ impl Panel {
     }
 
     /// The deltas of one of the panel's taps.
-    fn deltas_of(&self, mut tap: usize) -> Vec<usize> {
+    pub(crate) fn deltas_of(&self, mut tap: usize) -> Vec<usize> {
         let mut deltas: Vec<usize> = self
             .deltas
             .iter()

@@ -211,6 +211,29 @@ struct Worker<'a, T: Real> {
     numbers: Vec<usize>,
     tile: Vec<T>,
     zeros: Vec<T>,
+    rows: Vec<Row>,
+    /// Of each of `rows`, its index along every axis.
+    indices: Vec<usize>,
+    /// The offsets of one row's taps while they are summed axis by axis.
+    offsets: Vec<isize>,
+}
+
+/// A row of the current tile.
+#[derive(Clone, Copy)]
+struct Row {
+    /// Where the output of residue 0 and channel 0 lies.
+    y: isize,
+    /// Whether the outputs of all residues are inside.
+    interior: bool,
+}
+
+/// What every position along one axis contributes to a row.
+struct AxisTable {
+    taps: usize,
+    /// Per position and tap: how far the input lies from the origin, or [`OUTSIDE`].
+    x: Vec<isize>,
+    /// Per position: the output of residue 0, and whether those of all residues are inside.
+    y: Vec<(isize, bool)>,
 }
 
 /// What storing a panel's tiles needs, computed once for many tiles.
@@ -232,6 +255,9 @@ impl<'a, T: Real> Worker<'a, T> {
             numbers: Vec::new(),
             tile: vec![T::default(); MAX_ROWS * 2 * lanes],
             zeros: vec![T::default(); problem.filter.in_channels],
+            rows: Vec::new(),
+            indices: Vec::new(),
+            offsets: Vec::new(),
         }
     }
 
@@ -245,9 +271,9 @@ impl<'a, T: Real> Worker<'a, T> {
         batch_innermost: bool,
     ) {
         let filter = self.problem.filter;
-        let offsets: Vec<Vec<isize>> = (0..spans.len())
+        let tables: Vec<AxisTable> = (0..spans.len())
             .map(|axis| {
-                row_offsets(&self.problem.axes[axis], &spans[axis], &class.deltas[axis], rows.stride(axis))
+                AxisTable::new(&self.problem.axes[axis], &spans[axis], &class.deltas[axis], rows.stride(axis))
             })
             .collect();
         let positions: usize = spans.iter().map(|span| span.count).product();
@@ -260,59 +286,62 @@ impl<'a, T: Real> Worker<'a, T> {
         let panels: Vec<Prepared<'_, T>> =
             panels_of(filter).panels[range].iter().map(|panel| self.prepare(panel)).collect();
         let mut index = vec![0usize; spans.len()];
-        let mut tile_rows: Vec<Vec<usize>> = vec![vec![0; spans.len()]; MAX_ROWS];
         let mut done = 0;
         while done < positions {
             let count = per_tile.min(positions - done);
-            for row in &mut tile_rows[..count] {
-                row.copy_from_slice(&index);
-                advance(&mut index, spans, &order);
-            }
+            self.collect_rows(&tables, spans, &order, &mut index, count, rows.origin());
             done += count;
-            self.collect_taps(&class.deltas, &offsets, &tile_rows[..count], rows.origin());
             for panel in &panels {
-                self.tile(panel, spans, &tile_rows[..count]);
+                self.tile(panel, spans);
             }
         }
     }
 
-    /// Points every tap at its rows, leaving out the taps that meet no input at all.
-    fn collect_taps(
+    /// Points every tap at the next `count` rows, leaving out the taps that meet no input at all.
+    fn collect_rows(
         &mut self,
-        deltas: &[Vec<usize>],
-        offsets: &[Vec<isize>],
-        rows: &[Vec<usize>],
+        tables: &[AxisTable],
+        spans: &[Span],
+        order: &[usize],
+        index: &mut [usize],
+        count: usize,
         origin: *const T,
     ) {
-        let taps: usize = deltas.iter().map(Vec::len).product();
+        let taps: usize = tables.iter().map(|table| table.taps).product();
         let zeros = self.zeros.as_ptr();
         self.taps.clear();
+        self.taps.resize(taps, PanelTap { rows: [zeros; MAX_ROWS], weights: zeros });
         self.numbers.clear();
-        for number in 0..taps {
-            let mut tap = PanelTap { rows: [zeros; MAX_ROWS], weights: zeros };
-            let mut hit = false;
-            for (row, index) in rows.iter().enumerate() {
-                let mut rest = number;
-                let mut offset = 0isize;
-                for axis in (0..deltas.len()).rev() {
-                    let count = deltas[axis].len();
-                    let part = offsets[axis][index[axis] * count + rest % count];
-                    rest /= count;
-                    offset = if part == OUTSIDE { OUTSIDE } else { offset + part };
-                    if offset == OUTSIDE {
-                        break;
-                    }
-                }
-                if offset != OUTSIDE {
-                    tap.rows[row] = origin.wrapping_offset(offset);
-                    hit = true;
+        self.rows.clear();
+        self.indices.clear();
+        for number in 0..count {
+            let mut row = Row { y: self.problem.y_channel(self.group, 0), interior: true };
+            self.offsets.clear();
+            self.offsets.push(0);
+            for (table, &index) in tables.iter().zip(&*index) {
+                let (y, interior) = table.y[index];
+                row.y += y;
+                row.interior &= interior;
+                table.extend_offsets(index, &mut self.offsets);
+            }
+            for (tap, &offset) in self.taps.iter_mut().zip(&self.offsets) {
+                if offset > OUTSIDE / 2 {
+                    tap.rows[number] = origin.wrapping_offset(offset);
                 }
             }
-            if hit {
-                self.taps.push(tap);
+            self.rows.push(row);
+            self.indices.extend_from_slice(index);
+            advance(index, spans, order);
+        }
+        let mut kept = 0;
+        for number in 0..taps {
+            if self.taps[number].rows[..count].iter().any(|&row| row != zeros) {
+                self.taps.swap(kept, number);
                 self.numbers.push(number);
+                kept += 1;
             }
         }
+        self.taps.truncate(kept);
     }
 
     fn prepare(&self, panel: &'a Panel) -> Prepared<'a, T> {
@@ -327,29 +356,25 @@ impl<'a, T: Real> Worker<'a, T> {
     }
 
     /// Computes, activates and stores one tile.
-    fn tile(&mut self, prepared: &Prepared<'_, T>, spans: &[Span], rows: &[Vec<usize>]) {
+    fn tile(&mut self, prepared: &Prepared<'_, T>, spans: &[Span]) {
+        let rows = self.rows.len();
         let filter = self.problem.filter;
         let width = prepared.bias.len();
         let tap_len = filter.in_channels * width;
         for (tap, &number) in self.taps.iter_mut().zip(&self.numbers) {
             tap.weights = prepared.weights[number * tap_len..].as_ptr();
         }
-        let tile = PanelTile {
-            taps: &self.taps,
-            channels: filter.in_channels,
-            channel_stride: 1,
-            bias: &prepared.bias,
-        };
-        let kernel_rows = filter.kernels.panel_rows_for(rows.len());
+        let tile = PanelTile { taps: &self.taps, channels: filter.in_channels, bias: &prepared.bias };
+        let kernel_rows = filter.kernels.panel_rows_for(rows);
         // SAFETY: every row pointer is either the run of zeros or an input position inside the tensor (or its copy),
         // which has `in_channels` neighbours; the weights of each tap are `in_channels × width` long.
         let finite =
             unsafe { filter.kernels.panel(kernel_rows, prepared.panel.vectors, &tile, &mut self.tile) };
         if !finite {
-            self.rescue(prepared, rows.len());
+            self.rescue(prepared, rows);
         }
-        filter.kernels.activate(&mut self.tile[..rows.len() * width], &self.problem.activation);
-        self.store(prepared, spans, rows);
+        filter.kernels.activate(&mut self.tile[..rows * width], &self.problem.activation);
+        self.store(prepared, spans);
     }
 
     /// Sums a tile again, product by product, leaving out what is only padding: zero rows and weights that stand in
@@ -381,27 +406,20 @@ impl<'a, T: Real> Worker<'a, T> {
         }
     }
 
-    fn store(&self, prepared: &Prepared<'_, T>, spans: &[Span], rows: &[Vec<usize>]) {
-        let problem = self.problem;
+    fn store(&self, prepared: &Prepared<'_, T>, spans: &[Span]) {
         let width = prepared.bias.len();
-        for (row, index) in rows.iter().enumerate() {
-            let values = &self.tile[row * width..(row + 1) * width];
-            let mut base = problem.y_channel(self.group, 0);
-            let mut interior = true;
-            for (axis, (span, &index)) in problem.axes.iter().zip(spans.iter().zip(index)) {
-                let first = axis.output_at(span.first + index as i64, 0);
-                base += first as isize * axis.y_stride;
-                interior &= first >= 0 && first + axis.stride <= axis.output as i64;
-            }
-            if interior {
+        for (number, row) in self.rows.iter().enumerate() {
+            let values = &self.tile[number * width..(number + 1) * width];
+            if row.interior {
                 for run in &prepared.runs {
                     let values = &values[run.column..run.column + run.len];
                     // SAFETY: each output belongs to one position of one phase, and each task has its own positions
                     // and panels.
-                    unsafe { problem.y.write(base + run.offset, run.stride, values) };
+                    unsafe { self.problem.y.write(row.y + run.offset, run.stride, values) };
                 }
             } else {
-                self.store_border_row(prepared.panel, values, base, spans, index);
+                let index = &self.indices[number * spans.len()..(number + 1) * spans.len()];
+                self.store_border_row(prepared.panel, values, row.y, spans, index);
             }
         }
     }
@@ -460,19 +478,42 @@ impl Run {
     }
 }
 
-/// Marks a row that a tap finds outside the input.
-const OUTSIDE: isize = isize::MIN;
+/// Marks a row that a tap finds outside the input: so far below any real offset that it stays there when the other
+/// axes' offsets are added.
+const OUTSIDE: isize = isize::MIN / 4;
 
-/// For every position of a span and every delta, how far the input lies from the origin along this axis.
-fn row_offsets(axis: &EngineAxis<'_>, span: &Span, deltas: &[usize], stride: isize) -> Vec<isize> {
-    let mut offsets = Vec::with_capacity(span.count * deltas.len());
-    for q in span.first..span.end() {
-        offsets.extend(deltas.iter().map(|&delta| {
-            let index = q - delta as i64;
-            if 0 <= index && index < axis.input as i64 { index as isize * stride } else { OUTSIDE }
-        }));
+impl AxisTable {
+    fn new(axis: &EngineAxis<'_>, span: &Span, deltas: &[usize], stride: isize) -> Self {
+        let mut x = Vec::with_capacity(span.count * deltas.len());
+        let mut y = Vec::with_capacity(span.count);
+        for q in span.first..span.end() {
+            x.extend(deltas.iter().map(|&delta| {
+                let index = q - delta as i64;
+                if 0 <= index && index < axis.input as i64 { index as isize * stride } else { OUTSIDE }
+            }));
+            let first = axis.output_at(q, 0);
+            let interior = first >= 0 && first + axis.stride <= axis.output as i64;
+            y.push((first as isize * axis.y_stride, interior));
+        }
+        AxisTable { taps: deltas.len(), x, y }
     }
-    offsets
+
+    /// Combines the offsets of the axes before with those of this axis, this axis fastest.
+    fn extend_offsets(&self, index: usize, offsets: &mut Vec<isize>) {
+        let own = &self.x[index * self.taps..(index + 1) * self.taps];
+        if let [one] = own {
+            // Several axes may be outside: the sum must not run out of range.
+            offsets.iter_mut().for_each(|offset| *offset = (*offset + one).max(OUTSIDE));
+            return;
+        }
+        let before = offsets.len();
+        for outer in 0..before {
+            for &part in own {
+                offsets.push((offsets[outer] + part).max(OUTSIDE));
+            }
+        }
+        offsets.drain(..before);
+    }
 }
 
 /// Steps to the next position, the last axis of `order` fastest.

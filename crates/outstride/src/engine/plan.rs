@@ -10,7 +10,7 @@ use super::axis::EngineAxis;
 use super::lane::LanePlan;
 use super::pack::{Form, PackedFilter};
 use super::panel::PanelPlan;
-use super::pixel::PixelPlan;
+use super::pixel::{self, PixelPlan};
 use super::problem::Problem;
 
 /// Below this many estimated cycles, waking a second thread costs more than it saves.
@@ -224,9 +224,10 @@ impl Strategy {
         let kernels = filter.kernels;
         let (path, tile, workspace) = match &self.tasks {
             Tasks::Panel(plan) => (Path::Panel, (kernels.panel_rows(), 2), plan.workspace(filter)),
-            Tasks::Pixel(_) => {
+            Tasks::Pixel(plan) => {
                 let wide = kernels.pixel_shapes().find(|&(columns, _)| columns >= filter.out_channels);
-                (Path::Pixel, wide.or(kernels.pixel_shapes().last()).unwrap_or((1, 1)), 0)
+                let tile = wide.or(kernels.pixel_shapes().last()).unwrap_or((1, 1));
+                (Path::Pixel, tile, plan.workspace(axes, filter))
             }
             Tasks::Lane(plan) => (Path::Lane, (1, 4), plan.workspace(filter)),
         };
@@ -271,35 +272,9 @@ fn panel_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, stri
 }
 
 fn pixel_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>) -> f64 {
-    let kernels = filter.kernels;
-    let (last, outer) = axes.split_last().expect("there is always the batch axis");
-    let widest = kernels.pixel_shapes().map(|(columns, _)| columns).max().unwrap_or(1);
-    let blocks = filter.out_channels.div_ceil(widest).max(1);
-    let columns = filter.out_channels.div_ceil(blocks);
-    // Per phase of the last axis: what one row costs for one tap of the outer axes.
-    let mut row = 0.0;
-    let mut tile_overhead = 0.0;
-    for phase in last.phases {
-        let mut left = last.span(phase.residue).count.div_ceil(kernels.lanes());
-        while left > 0 {
-            let fitting = kernels.pixel_shapes().find(|&(have, vectors)| vectors <= left && columns <= have);
-            let vectors = fitting.map_or(1, |(_, vectors)| vectors);
-            let arithmetic = (columns * vectors) as f64 / 2.0;
-            let loads = (columns + vectors) as f64 / 2.0;
-            row += arithmetic.max(loads).max(4.0) * (phase.taps.len() * filter.in_channels) as f64;
-            tile_overhead += 60.0 + 12.0 * columns as f64;
-            left -= vectors.min(left);
-        }
-    }
-    let (mut rows_taps, mut rows) = (1.0, 1.0);
-    for axis in outer {
-        let positions = |phase: &outstride_spec::Phase| axis.span(phase.residue).count as f64;
-        rows_taps *= axis.phases.iter().map(|phase| positions(phase) * phase.taps.len() as f64).sum::<f64>();
-        rows *= axis.phases.iter().map(positions).sum::<f64>();
-    }
+    let last = &axes[axes.len() - 1];
     let contiguous = last.y_stride == 1 && last.stride <= 2;
-    let tiles = (blocks * filter.groups) as f64;
-    tiles * (row * rows_taps / 0.93 + tile_overhead * rows) + store_cycles(axes, filter, contiguous)
+    pixel::cycles(axes, filter) + store_cycles(axes, filter, contiguous)
 }
 
 fn lane_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, strides: &Strides) -> f64 {

@@ -1,0 +1,154 @@
+//! The pixel path: tiles of output channels × neighbouring positions of a row. Weights are broadcast, inputs fill
+//! vectors, so channels-first tensors are read and written as they lie.
+//!
+//! Output channels and phases are gathered in *blocks*. Where a panel holds one phase, a block has one *line* per phase
+//! of the last axis, each with its own taps; where a panel holds several phases, they share one line, so that an input
+//! is loaded once for all of them. The lines of a block are stored together: whole cache lines are written.
+
+mod blocks;
+mod worker;
+
+use outstride_kernels::Real;
+use outstride_spec::Phase;
+
+use super::axis::{EngineAxis, Span};
+use super::boxes::Boxes;
+use super::gather::{self, Planes};
+use super::pack::PackedFilter;
+use super::problem::Problem;
+use blocks::Block;
+use worker::Worker;
+
+/// Input of one box, and of its copy.
+const INPUT_BYTES: usize = 1 << 18;
+
+/// From this many channels on, their distance in a channels-first tensor may make them compete for the same places of
+/// a cache; a compact copy of the box does not.
+const CHANNELS_TO_COPY: usize = 8;
+
+/// How the pixel path cuts a problem into tasks.
+pub(crate) struct PixelPlan {
+    blocks: Vec<Block>,
+    /// Over all axes; along the last one in steps of a line's own positions, which begin at 0.
+    boxes: Boxes,
+    /// Into how many parts the blocks are dealt, where there are too few boxes for the threads.
+    splits: usize,
+    /// Per axis, the largest delta.
+    reach: Vec<usize>,
+    /// The first positions of the blocks' lines, from the least to the greatest.
+    line_starts: (i64, i64),
+    /// Whether each task copies its box of the input.
+    copies: bool,
+}
+
+impl PixelPlan {
+    pub(crate) fn new<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, threads: usize) -> Self {
+        let blocks = blocks::of_filter(axes, filter);
+        let last = axes.len() - 1;
+        let hull = |spans: &mut dyn Iterator<Item = Span>| {
+            spans.fold(Span { first: 0, count: 0 }, |hull, span| hull.hull(&span))
+        };
+        let mut space: Vec<Span> =
+            (0..last).map(|axis| hull(&mut blocks.iter().map(|block| block.outer[axis]))).collect();
+        let lines = || blocks.iter().flat_map(|block| &block.lines);
+        let longest = lines().map(|line| line.span.count).max().unwrap_or(0);
+        space.push(Span { first: 0, count: longest });
+        let starts = lines().map(|line| line.span.first);
+        let line_starts = (starts.clone().min().unwrap_or(0), starts.max().unwrap_or(0));
+        let largest = |phase: &Phase| phase.taps.last().map_or(0, |tap| tap.delta);
+        let reach: Vec<usize> =
+            axes.iter().map(|axis| axis.phases.iter().map(largest).max().unwrap_or(0)).collect();
+        let passes: usize = lines().map(|line| line.taps.len()).sum();
+        let copies = filter.in_channels >= CHANNELS_TO_COPY && passes >= 2 * CHANNELS_TO_COPY;
+
+        let mut granules = vec![1; axes.len()];
+        granules[last] = 8 * filter.kernels.lanes();
+        let wanted = 4 * threads;
+        let boxes = Boxes::cut(space, &granules, |chunk, boxes| {
+            let input: usize = chunk.iter().zip(&reach).map(|(&count, &reach)| count + reach).product();
+            let fits = input.saturating_mul(filter.in_channels * size_of::<T>()) <= INPUT_BYTES;
+            fits && (threads == 1 || boxes * filter.groups >= wanted)
+        });
+        let items = (boxes.len() * filter.groups).max(1);
+        let splits = if threads == 1 || items >= 2 * threads {
+            1
+        } else {
+            wanted.div_ceil(items).min(blocks.len()).max(1)
+        };
+        PixelPlan { blocks, boxes, splits, reach, line_starts, copies }
+    }
+
+    pub(crate) fn tasks<T: Real>(&self, filter: &PackedFilter<T>) -> usize {
+        filter.groups * self.boxes.len() * self.splits
+    }
+
+    /// An upper bound of the scratch bytes of one thread.
+    pub(crate) fn workspace<T: Real>(&self, axes: &[EngineAxis<'_>], filter: &PackedFilter<T>) -> usize {
+        if !self.copies || self.boxes.len() == 0 {
+            return 0;
+        }
+        let needed = self.needed(axes, &self.boxes.get(0));
+        gather::planes_len(&needed, filter.in_channels) * size_of::<T>()
+    }
+
+    /// Runs one task.
+    pub(crate) fn run<T: Real>(&self, problem: &Problem<'_, T>, task: usize) {
+        let split = task % self.splits;
+        let index = task / self.splits % self.boxes.len();
+        let group = task / self.splits / self.boxes.len();
+        let spans = self.boxes.get(index);
+        let mut scratch = Vec::new();
+        let planes = if self.copies {
+            gather::copied_planes(
+                problem.x,
+                problem.x_group(group),
+                &problem.axes,
+                &self.needed(&problem.axes, &spans),
+                problem.filter.in_channels,
+                problem.x_channel_stride,
+                &mut scratch,
+            )
+        } else {
+            Planes::in_place(problem.x, problem.x_group(group), &problem.axes, problem.x_channel_stride)
+        };
+        let share = |part: usize| self.blocks.len() * part / self.splits;
+        let mut worker = Worker::new(problem, group, planes);
+        for block in &self.blocks[share(split)..share(split + 1)] {
+            worker.block(block, &spans);
+        }
+    }
+
+    /// The input positions that a box reads.
+    fn needed(&self, axes: &[EngineAxis<'_>], spans: &[Span]) -> Vec<Span> {
+        let mut positions = spans.to_vec();
+        if let Some(last) = positions.last_mut() {
+            // Along the last axis a box counts from the start of each line.
+            let (least, greatest) = self.line_starts;
+            *last = Span { first: last.first + least, count: last.count + (greatest - least) as usize };
+        }
+        gather::needed(axes, &positions, &self.reach)
+    }
+}
+
+/// Cycles that the lines of all blocks need, by the shape of their tiles.
+pub(crate) fn cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>) -> f64 {
+    let kernels = filter.kernels;
+    let mut cycles = 0.0;
+    for block in blocks::of_filter(axes, filter) {
+        let rows: f64 = block.outer.iter().map(|span| span.count as f64).product();
+        for line in &block.lines {
+            let columns = line.columns.len();
+            let mut left = line.span.count.div_ceil(kernels.lanes());
+            while left > 0 {
+                let vectors = worker::vectors_for(kernels, columns, left);
+                let arithmetic = (columns * vectors) as f64 / 2.0;
+                let loads = (columns + vectors) as f64 / 2.0;
+                let per_channel = arithmetic.max(loads).max(4.0) / 0.93;
+                let work = per_channel * (line.taps.len() * filter.in_channels) as f64;
+                cycles += rows * (work + 60.0 + 12.0 * columns as f64);
+                left -= vectors.min(left);
+            }
+        }
+    }
+    cycles * filter.groups as f64
+}

@@ -1,0 +1,263 @@
+//! Computing and storing the tiles of a task.
+
+use outstride_kernels::{Kernels, PixelTap, PixelTile, Real};
+
+use super::super::axis::Span;
+use super::super::gather::Planes;
+use super::super::problem::Problem;
+use super::blocks::{Block, ColumnId, Line, Store, WeightsAt};
+
+/// How many vectors the next tile of a stretch takes.
+pub(super) fn vectors_for<T: Real>(kernels: &Kernels<T>, columns: usize, left: usize) -> usize {
+    let fitting = kernels.pixel_shapes().find(|&(have, vectors)| vectors <= left && columns <= have);
+    fitting.map_or(1, |(_, vectors)| vectors)
+}
+
+/// The buffers with which a task computes its tiles.
+pub(super) struct Worker<'a, T: Real> {
+    problem: &'a Problem<'a, T>,
+    group: usize,
+    planes: Planes<'a, T>,
+    taps: Vec<PixelTap<T>>,
+    /// Of each of `taps`, its number among the line's taps.
+    numbers: Vec<usize>,
+    /// Per line, `[column][position]`, one behind the other.
+    tiles: Vec<T>,
+    /// Where each line's tile begins.
+    starts: Vec<usize>,
+}
+
+/// The part of a column's tile that lies inside the output.
+struct Strip {
+    /// Lanes `from..to` of the column's values.
+    from: usize,
+    to: usize,
+    /// Where lane 0 would be stored.
+    target: isize,
+}
+
+impl<'a, T: Real> Worker<'a, T> {
+    pub(super) fn new(problem: &'a Problem<'a, T>, group: usize, planes: Planes<'a, T>) -> Self {
+        Worker {
+            problem,
+            group,
+            planes,
+            taps: Vec::new(),
+            numbers: Vec::new(),
+            tiles: Vec::new(),
+            starts: Vec::new(),
+        }
+    }
+
+    /// Computes a block at the positions `spans`.
+    pub(super) fn block(&mut self, block: &Block, spans: &[Span]) {
+        let last = spans.len() - 1;
+        let outer: Vec<Span> = (0..last).map(|axis| block.outer[axis].intersect(&spans[axis])).collect();
+        if outer.iter().any(|span| span.count == 0) {
+            return;
+        }
+        let mut q: Vec<i64> = outer.iter().map(|span| span.first).collect();
+        loop {
+            self.row(block, &q, &spans[last]);
+            let Some(axis) = (0..last).rev().find(|&axis| q[axis] + 1 < outer[axis].end()) else { return };
+            q[axis] += 1;
+            for axis in axis + 1..last {
+                q[axis] = outer[axis].first;
+            }
+        }
+    }
+
+    /// Computes one row of a block, stretch by stretch.
+    fn row(&mut self, block: &Block, q: &[i64], stretch: &Span) {
+        let kernels = self.problem.filter.kernels;
+        let longest = block.lines.iter().map(|line| line.span.count).max().unwrap_or(0);
+        let columns = block.lines.iter().map(|line| line.columns.len()).max().unwrap_or(0);
+        let end = (stretch.end() as usize).min(longest);
+        let mut first = stretch.first as usize;
+        while first < end {
+            let vectors = vectors_for(kernels, columns, (end - first).div_ceil(kernels.lanes()));
+            let width = vectors * kernels.lanes();
+            self.starts.clear();
+            let mut used = 0;
+            for line in &block.lines {
+                self.starts.push(used);
+                used += line.columns.len() * width;
+            }
+            if self.tiles.len() < used {
+                self.tiles.resize(used, T::default());
+            }
+            for (index, line) in block.lines.iter().enumerate() {
+                self.tile(line, q, first, vectors, self.starts[index]);
+            }
+            kernels.activate(&mut self.tiles[..used], &self.problem.activation);
+            self.store(block, q, first, width);
+            first += width;
+        }
+    }
+
+    /// Computes one line for a stretch of a row.
+    fn tile(&mut self, line: &Line, q: &[i64], first: usize, vectors: usize, start: usize) {
+        let problem = self.problem;
+        let filter = problem.filter;
+        let width = vectors * filter.kernels.lanes();
+        self.collect_taps(line, q, line.span.first + first as i64, width);
+        let columns = line.columns.len();
+        let first_bias = self.group * filter.out_channels;
+        let mut bias = [T::default(); outstride_kernels::MAX_COLUMNS];
+        for (value, column) in bias.iter_mut().zip(&line.columns) {
+            *value = filter.bias[first_bias + column.channel];
+        }
+        let tile = PixelTile {
+            taps: &self.taps,
+            channels: filter.in_channels,
+            channel_stride: self.planes.channel_stride(),
+            weight_stride: line.weight_stride,
+            bias: &bias,
+        };
+        let out = &mut self.tiles[start..start + columns * width];
+        // SAFETY: positions are next to each other on the last axis (the planner's condition, or the copy's layout),
+        // and `from..to` are those whose input index lies inside what `planes` holds, at every channel of the group;
+        // the weights of the line's columns lie next to each other at every channel.
+        let finite = unsafe { filter.kernels.pixel(columns, vectors, &tile, out) };
+        if !finite {
+            // SAFETY: as for the kernel.
+            unsafe { rescue(&tile, line, &self.numbers, width, out) };
+        }
+    }
+
+    /// The taps that meet the input from position `q_last` of a row on.
+    fn collect_taps(&mut self, line: &Line, q: &[i64], q_last: i64, width: usize) {
+        let filter = self.problem.filter;
+        self.taps.clear();
+        self.numbers.clear();
+        let last = q.len();
+        'taps: for (number, tap) in line.taps.iter().enumerate() {
+            let mut offset = 0isize;
+            for (axis, &q) in q.iter().enumerate() {
+                let index = q - tap.deltas[axis] as i64;
+                if !self.planes.span(axis).contains(index) {
+                    continue 'taps;
+                }
+                offset += index as isize * self.planes.stride(axis);
+            }
+            let index = q_last - tap.deltas[last] as i64;
+            let inside = self.planes.span(last);
+            let lane = |position: i64| (position - index).clamp(0, width as i64) as usize;
+            let (from, to) = (lane(inside.first), lane(inside.end()));
+            if from < to {
+                let weights = match tap.weights {
+                    WeightsAt::Panel { panel, element } => {
+                        &filter.panel_weights(self.group, filter.panel(panel))[element..]
+                    }
+                    WeightsAt::Depthwise { element } => &filter.depthwise_weights(element)[self.group..],
+                };
+                let input = self.planes.origin().wrapping_offset(offset + index as isize);
+                self.taps.push(PixelTap { input, weights: weights.as_ptr(), from, to });
+                self.numbers.push(number);
+            }
+        }
+    }
+
+    fn store(&self, block: &Block, q: &[i64], first: usize, width: usize) {
+        let y = &self.problem.y;
+        let last = &self.problem.axes[q.len()];
+        let step = last.stride as isize * last.y_stride;
+        for store in &block.stores {
+            match *store {
+                Store::Alone(column) => {
+                    let strip = self.strip(block, column, q, first, width);
+                    let values = self.values(block, column, width);
+                    let target = strip.target + strip.from as isize * step;
+                    // SAFETY: each output belongs to one position of one phase, and each task has its own positions
+                    // and blocks.
+                    unsafe { y.write(target, step, &values[strip.from..strip.to]) };
+                }
+                Store::Interleaved(even, odd) => {
+                    let low = self.strip(block, even, q, first, width);
+                    let high = self.strip(block, odd, q, first, width);
+                    let (even, odd) = (self.values(block, even, width), self.values(block, odd, width));
+                    let from = low.from.max(high.from);
+                    let to = low.to.min(high.to).max(from);
+                    if from < to {
+                        let target = low.target + from as isize * step;
+                        // SAFETY: as above.
+                        unsafe { y.write_interleaved(target, &even[from..to], &odd[from..to]) };
+                    }
+                    for (strip, values) in [(low, even), (high, odd)] {
+                        for lane in (strip.from..from.min(strip.to)).chain(to.max(strip.from)..strip.to) {
+                            let target = strip.target + lane as isize * step;
+                            // SAFETY: as above.
+                            unsafe { y.write(target, step, &values[lane..lane + 1]) };
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// A column's values of the current stretch.
+    fn values(&self, block: &Block, (line, column): ColumnId, width: usize) -> &[T] {
+        let columns = block.lines[line].columns.len();
+        debug_assert!(column < columns);
+        &self.tiles[self.starts[line] + column * width..][..width]
+    }
+
+    /// Where a column's values of the current stretch go. The strip is empty if the row has no outputs in its phase.
+    fn strip(&self, block: &Block, (line, column): ColumnId, q: &[i64], first: usize, width: usize) -> Strip {
+        let problem = self.problem;
+        let line = &block.lines[line];
+        let column = &line.columns[column];
+        let mut target = problem.y_channel(self.group, column.channel);
+        for (axis, &q) in q.iter().enumerate() {
+            let of_axis = &problem.axes[axis];
+            let output = of_axis.output_at(q, column.residues[axis]);
+            if output < 0 || output >= of_axis.output as i64 {
+                return Strip { from: 0, to: 0, target };
+            }
+            target += output as isize * of_axis.y_stride;
+        }
+        let last = &problem.axes[q.len()];
+        let inside = last.span(column.residues[q.len()]);
+        let q_last = line.span.first + first as i64;
+        target += last.output_at(q_last, column.residues[q.len()]) as isize * last.y_stride;
+        let lane = |position: i64| (position - q_last).clamp(0, width as i64) as usize;
+        let (from, to) = (lane(inside.first), lane(inside.end()));
+        Strip { from, to: to.max(from), target }
+    }
+}
+
+/// Sums a tile again, product by product, leaving out what is only padding: positions outside the input, and weights
+/// that stand in for taps a phase does not have. Those multiply to NaN where a real value is infinite or NaN.
+///
+/// # Safety
+///
+/// As for the pixel kernel.
+unsafe fn rescue<T: Real>(
+    tile: &PixelTile<'_, T>,
+    line: &Line,
+    numbers: &[usize],
+    width: usize,
+    out: &mut [T],
+) {
+    for column in 0..line.columns.len() {
+        for position in 0..width {
+            let mut sum = T::default();
+            for (tap, &number) in tile.taps.iter().zip(numbers) {
+                let feeds = line.taps[number].feeds.get(column).copied().unwrap_or(true);
+                if !feeds || !(tap.from..tap.to).contains(&position) {
+                    continue;
+                }
+                for channel in 0..tile.channels {
+                    let x = tap
+                        .input
+                        .wrapping_add(position)
+                        .wrapping_offset(channel as isize * tile.channel_stride);
+                    let w = tap.weights.wrapping_add(channel * tile.weight_stride + column);
+                    // SAFETY: the caller vouches for every channel at positions `from..to` and for the weights.
+                    sum = unsafe { sum.plus_product(x.read(), w.read()) };
+                }
+            }
+            out[column * width + position] = sum.plus(tile.bias[column]);
+        }
+    }
+}
