@@ -69,6 +69,8 @@ fn main() -> ExitCode {
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
-    kind == Some(io::ErrorKind::BrokenPipe)
+    let written = error.downcast_ref::<io::Error>().map(io::Error::kind);
+    let written_as_json =
+        error.downcast_ref::<serde_json::Error>().and_then(serde_json::Error::io_error_kind);
+    written.or(written_as_json) == Some(io::ErrorKind::BrokenPipe)
 }
