@@ -3,6 +3,9 @@
 //! `exp` reduces its argument by multiples of ln 2 and evaluates a short polynomial (f32) or rational function (f64);
 //! `tanh` uses an odd approximation near zero and `exp` elsewhere. Both are good to a few units in the last place.
 
+// The coefficients are written with all the digits they were derived with.
+#![allow(clippy::excessive_precision)]
+
 use outstride_spec::Activation;
 
 use crate::simd::{Scalar, Simd};

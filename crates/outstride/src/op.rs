@@ -84,6 +84,9 @@ impl<T: Element> ConvTranspose<T> {
         {
             return Err(Error::BiasLength { expected: filter_call.out_channels, found: bias.len() });
         }
+        // Counted as if no axis were empty: the lists of phases and taps grow with the kernel even then.
+        let elements = filter.shape().iter().map(|&size| size.max(1)).product();
+        options.limits.check_bytes("the weights", elements, size_of::<T>())?;
         let canonical = filter.canonical_filter(&filter_call.layout, filter_call.groups);
         Ok(ConvTranspose {
             dialect,

@@ -94,6 +94,12 @@ impl<'a> EngineAxis<'a> {
         }
     }
 
+    /// The largest delta of any tap.
+    pub(crate) fn reach(&self) -> usize {
+        let largest = |phase: &Phase| phase.taps.last().map_or(0, |tap| tap.delta);
+        self.phases.iter().map(largest).max().unwrap_or(0)
+    }
+
     /// The output of position `q` in the phase of residue `r`.
     pub(crate) fn output_at(&self, q: i64, residue: usize) -> i64 {
         q * self.stride + residue as i64 - self.pad_begin

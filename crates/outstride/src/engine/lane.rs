@@ -13,6 +13,7 @@ use super::problem::Problem;
 const INPUT_BYTES: usize = 1 << 18;
 
 /// How the lane path cuts a problem into tasks.
+#[derive(Debug)]
 pub(crate) struct LanePlan {
     boxes: Boxes,
     /// Per axis, the largest delta.
@@ -31,12 +32,7 @@ impl LanePlan {
             let spans = axis.phases.iter().map(|phase| axis.span(phase.residue));
             spans.fold(Span { first: 0, count: 0 }, |hull, span| hull.hull(&span))
         });
-        let reach: Vec<usize> = axes
-            .iter()
-            .map(|axis| {
-                axis.phases.iter().flat_map(|phase| &phase.taps).map(|tap| tap.delta).max().unwrap_or(0)
-            })
-            .collect();
+        let reach: Vec<usize> = axes.iter().map(EngineAxis::reach).collect();
         let boxes = Boxes::cut(space.collect(), &vec![1; axes.len()], |chunk, boxes| {
             let input: usize = chunk.iter().zip(&reach).map(|(&count, &reach)| count + reach).product();
             let positions: usize = chunk.iter().product();

@@ -20,8 +20,11 @@ mod pixel;
 mod plan;
 mod problem;
 
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use outstride_kernels::{Isa, Output, Real, kernels};
-use outstride_spec::{Call, FilterCall};
+use outstride_spec::{Call, FilterCall, Geometry};
 
 pub use plan::{Path, Plan};
 
@@ -41,6 +44,20 @@ use problem::Problem;
 pub(crate) struct Engine<T: Real> {
     filter: PackedFilter<T>,
     path: Option<Path>,
+    /// The strategies of the shapes seen last.
+    strategies: Mutex<VecDeque<(Shape, Arc<Strategy>)>>,
+}
+
+/// How many shapes an operator remembers.
+const SHAPES_REMEMBERED: usize = 16;
+
+/// All that a strategy depends on beside the filter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Shape {
+    geometry: Geometry,
+    x_strides: Vec<isize>,
+    y_strides: Vec<isize>,
+    threads: usize,
 }
 
 impl<T: Real> Engine<T> {
@@ -57,11 +74,21 @@ impl<T: Real> Engine<T> {
         Ok(Engine {
             filter: PackedFilter::new(call, filter, bias, kernels, &options.limits)?,
             path: options.path,
+            strategies: Mutex::default(),
         })
     }
 
-    fn strategy(&self, axes: &[EngineAxis<'_>], layout: &Strides, threads: usize) -> Strategy {
-        Strategy::choose(axes, &self.filter, layout, self.path, threads)
+    /// The strategy for a shape, made or remembered.
+    fn strategy(&self, shape: Shape, axes: &[EngineAxis<'_>], strides: &Strides) -> Arc<Strategy> {
+        let remembered = || self.strategies.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, strategy)) = remembered().iter().find(|(known, _)| *known == shape) {
+            return strategy.clone();
+        }
+        let strategy = Arc::new(Strategy::choose(axes, &self.filter, strides, self.path, shape.threads));
+        let mut strategies = remembered();
+        strategies.truncate(SHAPES_REMEMBERED - 1);
+        strategies.push_front((shape, strategy.clone()));
+        strategy
     }
 }
 
@@ -86,7 +113,13 @@ impl<T: Real + Element> PreparedFilter<T> for Engine<T> {
         let axes =
             EngineAxis::all(&call.geometry, &batch_phases, &self.filter.phases, x.strides(), y.strides());
         let strides = Strides { x_channel: x.strides()[1], y_channel: y.strides()[1] };
-        let strategy = self.strategy(&axes, &strides, executor.threads());
+        let shape = Shape {
+            geometry: call.geometry.clone(),
+            x_strides: x.strides().to_vec(),
+            y_strides: y.strides().to_vec(),
+            threads: executor.threads(),
+        };
+        let strategy = self.strategy(shape, &axes, &strides);
         let y_offset = y.offset();
         let mut tapless = self.filter.bias.clone();
         self.filter.kernels.activate(&mut tapless, &call.activation);
@@ -115,6 +148,10 @@ impl<T: Real + Element> PreparedFilter<T> for Engine<T> {
         let batch_phases = axis::batch_phases();
         let axes = EngineAxis::all(&call.geometry, &batch_phases, &self.filter.phases, x_strides, y_strides);
         let strides = Strides { x_channel: x_strides[1], y_channel: y_strides[1] };
-        self.strategy(&axes, &strides, threads).describe(&call.geometry, &axes, &self.filter)
+        Strategy::choose(&axes, &self.filter, &strides, self.path, threads).describe(
+            &call.geometry,
+            &axes,
+            &self.filter,
+        )
     }
 }

@@ -5,10 +5,12 @@
 //! vectors are filled. Depthwise filters, which have one weight per channel and tap, keep one run of channels per tap.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use outstride_kernels::{Kernels, Real};
 use outstride_spec::{FilterCall, Phase};
 
+use super::pixel::{self, Block};
 use crate::error::Error;
 use crate::limits::Limits;
 use crate::tensor::TensorView;
@@ -23,6 +25,8 @@ pub(crate) struct PackedFilter<T: Real> {
     pub(crate) out_channels: usize,
     /// The kernel size of every spatial axis.
     pub(crate) kernel: Vec<usize>,
+    /// The stride of every spatial axis.
+    pub(crate) strides: Vec<usize>,
     /// The phases of every spatial axis.
     pub(crate) phases: Vec<Vec<Phase>>,
     pub(crate) form: Form,
@@ -32,6 +36,7 @@ pub(crate) struct PackedFilter<T: Real> {
     /// One value per output channel; zeros without a bias.
     pub(crate) bias: Vec<T>,
     pub(crate) kernels: &'static Kernels<T>,
+    blocks: OnceLock<Vec<Block>>,
 }
 
 /// How the weights lie.
@@ -77,6 +82,12 @@ impl Panels {
     pub(crate) fn segments(&self, panel: &Panel) -> &[Segment] {
         &self.segments[panel.segments.clone()]
     }
+
+    /// Whether some panel holds columns of several phases.
+    pub(crate) fn share_phases(&self) -> bool {
+        let several = |panel: &Panel| self.segments(panel).windows(2).any(|pair| pair[0].phase != pair[1].phase);
+        self.panels.iter().any(several)
+    }
 }
 
 impl Panel {
@@ -118,17 +129,24 @@ impl<T: Real> PackedFilter<T> {
             in_channels,
             out_channels,
             kernel: call.kernel.clone(),
+            strides: call.strides.clone(),
             phases,
             form,
             weights: Aligned::zeros("the packed weights", length)?,
             group_len,
             bias: bias.map_or_else(|| vec![T::default(); call.out_channels], <[T]>::to_vec),
             kernels,
+            blocks: OnceLock::new(),
         };
         if !filter.shape().contains(&0) {
             packed.fill(filter);
         }
         Ok(packed)
+    }
+
+    /// The blocks of the pixel path.
+    pub(crate) fn blocks(&self) -> &[Block] {
+        self.blocks.get_or_init(|| pixel::blocks_of(self))
     }
 
     /// The residues and taps of a phase given by its index.

@@ -17,6 +17,7 @@ const WEIGHT_BYTES: usize = 1 << 20;
 const INPUT_BYTES: usize = 1 << 19;
 
 /// Panels that read the same inputs at the same positions: their row pointers are computed once.
+#[derive(Debug)]
 struct Class {
     panels: Range<usize>,
     /// Per axis, the batch included.
@@ -25,6 +26,7 @@ struct Class {
 }
 
 /// How the panel path cuts a problem into tasks.
+#[derive(Debug)]
 pub(crate) struct PanelPlan {
     classes: Vec<Class>,
     boxes: Boxes,
@@ -79,11 +81,7 @@ impl PanelPlan {
                 classes.iter().fold(empty, |hull, class| hull.hull(&class.spans[axis]))
             })
             .collect();
-        let reach: Vec<usize> = (0..axes.len())
-            .map(|axis| {
-                classes.iter().filter_map(|class| class.deltas[axis].last()).copied().max().unwrap_or(0)
-            })
-            .collect();
+        let reach: Vec<usize> = axes.iter().map(EngineAxis::reach).collect();
         let in_place = x_channel_stride == 1 || filter.in_channels == 1;
         let row_bytes = filter.in_channels * size_of::<T>();
         let rows = filter.kernels.panel_rows();

@@ -146,6 +146,7 @@ impl Plan {
 }
 
 /// The tasks of the chosen path.
+#[derive(Debug)]
 enum Tasks {
     Panel(PanelPlan),
     Pixel(PixelPlan),
@@ -153,6 +154,7 @@ enum Tasks {
 }
 
 /// A chosen path, cut into tasks, and what else was considered.
+#[derive(Debug)]
 pub(crate) struct Strategy {
     tasks: Tasks,
     pub(crate) threads: usize,

@@ -1,4 +1,4 @@
-//! What is computed and stored together on the pixel path.
+//! What is computed and stored together on the pixel path. Blocks depend on the filter alone, so they are made once.
 
 use std::ops::Range;
 
@@ -12,24 +12,27 @@ use super::super::pack::{Form, PackedFilter, Panel, Panels, Segment};
 const LINES_AT_ONCE: usize = 8;
 
 /// Output channels and phases that are stored together.
-pub(super) struct Block {
-    /// The positions of the batch and of all spatial axes but the last.
-    pub(super) outer: Vec<Span>,
+#[derive(Debug)]
+pub(crate) struct Block {
+    /// Of the batch and every spatial axis, the residues of the columns, each once.
+    residues: Vec<Vec<usize>>,
     pub(super) lines: Vec<Line>,
     /// Every column of every line once, alone or with the column whose outputs lie between its own.
     pub(super) stores: Vec<Store>,
 }
 
 /// Columns that share their taps: one kernel call per stretch of a row.
+#[derive(Debug)]
 pub(super) struct Line {
-    /// Positions along the last axis.
-    pub(super) span: Span,
+    /// The residues of its columns along the last axis, each once.
+    residues: Vec<usize>,
     pub(super) taps: Vec<LineTap>,
     pub(super) weight_stride: usize,
     pub(super) columns: Vec<Column>,
 }
 
 /// One output channel of one phase.
+#[derive(Debug)]
 pub(super) struct Column {
     pub(super) channel: usize,
     /// Of the batch and every spatial axis.
@@ -37,6 +40,7 @@ pub(super) struct Column {
 }
 
 /// A tap of a line.
+#[derive(Debug)]
 pub(super) struct LineTap {
     /// Of the batch and every spatial axis.
     pub(super) deltas: Vec<usize>,
@@ -46,7 +50,7 @@ pub(super) struct LineTap {
 }
 
 /// Where a tap's weights begin.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum WeightsAt {
     /// In a panel's weights, at this element.
     Panel { panel: usize, element: usize },
@@ -58,59 +62,82 @@ pub(super) enum WeightsAt {
 pub(super) type ColumnId = (usize, usize);
 
 /// How the outputs of a column are stored.
+#[derive(Debug)]
 pub(super) enum Store {
     Alone(ColumnId),
-    /// The outputs of the second lie one behind those of the first, stride 2: together they are a run.
+    /// The outputs of the two lie in turns: with neighbouring elements next to each other, they are a run.
     Interleaved(ColumnId, ColumnId),
 }
 
-/// The blocks of a filter.
-pub(super) fn of_filter<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>) -> Vec<Block> {
-    let lines = match &filter.form {
-        Form::Panels(panels) if panels.panels.iter().any(|panel| has_several_phases(panels, panel)) => {
-            return merged(axes, filter, panels);
+/// The blocks of a filter with these strides of its spatial axes.
+pub(crate) fn of_filter<T: Real>(filter: &PackedFilter<T>) -> Vec<Block> {
+    let blocks = match &filter.form {
+        Form::Panels(panels) if panels.share_phases() => merged(filter, panels),
+        Form::Panels(panels) => {
+            let mut by_phase_panels = vec![Vec::new(); filter.phases.iter().map(Vec::len).product()];
+            for (index, panel) in panels.panels.iter().enumerate() {
+                by_phase_panels[panels.segments(panel)[0].phase].push(index);
+            }
+            by_phase(filter, |phase| panel_lines(filter, panels, phase, &by_phase_panels[phase]))
         }
-        Form::Panels(panels) => by_phase(axes, filter, |phase| panel_lines(axes, filter, panels, phase)),
-        Form::Depthwise => by_phase(axes, filter, |phase| vec![depthwise_line(axes, filter, phase)]),
+        Form::Depthwise => by_phase(filter, |phase| vec![depthwise_line(filter, phase)]),
     };
-    lines.into_iter().map(|lines| Block::new(axes, lines)).collect()
-}
-
-fn has_several_phases(panels: &Panels, panel: &Panel) -> bool {
-    panels.segments(panel).windows(2).any(|pair| pair[0].phase != pair[1].phase)
+    blocks.into_iter().map(|lines| Block::new(filter, lines)).collect()
 }
 
 impl Block {
-    /// All lines must have the same positions on the outer axes.
-    fn new(axes: &[EngineAxis<'_>], lines: Vec<Line>) -> Self {
-        let last = axes.len() - 1;
-        let columns = || lines.iter().flat_map(|line| &line.columns);
-        let outer = (0..last)
+    fn new<T: Real>(filter: &PackedFilter<T>, lines: Vec<Line>) -> Self {
+        let residues = (0..=filter.phases.len())
             .map(|axis| {
-                let spans = columns().map(|column| axes[axis].span(column.residues[axis]));
-                spans.fold(Span { first: 0, count: 0 }, |hull, span| hull.hull(&span))
+                let columns = lines.iter().flat_map(|line| &line.columns);
+                distinct(columns.map(|column| column.residues[axis]))
             })
             .collect();
-        let stores = pair_stores(&axes[last], &lines);
-        Block { outer, lines, stores }
+        let stores = pair_stores(filter.strides.last() == Some(&2), &lines);
+        Block { residues, lines, stores }
+    }
+
+    /// The positions of the batch and of all spatial axes but the last.
+    pub(super) fn outer(&self, axes: &[EngineAxis<'_>]) -> Vec<Span> {
+        (0..axes.len() - 1).map(|axis| hull(&axes[axis], &self.residues[axis])).collect()
     }
 }
 
-/// Pairs the columns whose outputs interleave.
-fn pair_stores(last: &EngineAxis<'_>, lines: &[Line]) -> Vec<Store> {
+impl Line {
+    fn new(taps: Vec<LineTap>, weight_stride: usize, columns: Vec<Column>) -> Self {
+        let last = |column: &Column| column.residues.last().copied().unwrap_or(0);
+        Line { residues: distinct(columns.iter().map(last)), taps, weight_stride, columns }
+    }
+
+    /// Its positions along the last axis.
+    pub(super) fn span(&self, last: &EngineAxis<'_>) -> Span {
+        hull(last, &self.residues)
+    }
+}
+
+/// The positions at which any of the residues has outputs.
+fn hull(axis: &EngineAxis<'_>, residues: &[usize]) -> Span {
+    let spans = residues.iter().map(|&residue| axis.span(residue));
+    spans.fold(Span { first: 0, count: 0 }, |hull, span| hull.hull(&span))
+}
+
+fn distinct(values: impl Iterator<Item = usize>) -> Vec<usize> {
+    let mut values: Vec<usize> = values.collect();
+    values.sort_unstable();
+    values.dedup();
+    values
+}
+
+/// Pairs the columns whose outputs lie in turns: the two phases of a last axis of stride 2.
+fn pair_stores(stride_is_two: bool, lines: &[Line]) -> Vec<Store> {
     let ids: Vec<ColumnId> = lines
         .iter()
         .enumerate()
         .flat_map(|(line, of_line)| (0..of_line.columns.len()).map(move |column| (line, column)))
         .collect();
-    // The output of a line's first position, in the phase of a column.
-    let first_output = |(line, column): ColumnId| {
-        let residue = lines[line].columns[column].residues.last().copied().unwrap_or(0);
-        last.output_at(lines[line].span.first, residue)
-    };
-    let column = |(line, column): ColumnId| &lines[line].columns[column];
-    let same_row = |a: ColumnId, b: ColumnId| {
-        let outer = |id| column(id).residues.split_last().map(|(_, outer)| outer);
+    let column = |index: usize| &lines[ids[index].0].columns[ids[index].1];
+    let same_row = |a: usize, b: usize| {
+        let outer = |index| column(index).residues.split_last().map(|(_, outer)| outer);
         column(a).channel == column(b).channel && outer(a) == outer(b)
     };
     let mut taken = vec![false; ids.len()];
@@ -119,20 +146,11 @@ fn pair_stores(last: &EngineAxis<'_>, lines: &[Line]) -> Vec<Store> {
         if taken[first] {
             continue;
         }
-        taken[first] = true;
-        let distance = |second: usize| first_output(ids[second]) - first_output(ids[first]);
-        let partner = (first + 1..ids.len()).find(|&second| {
-            last.stride == 2
-                && last.y_stride == 1
-                && !taken[second]
-                && distance(second).abs() == 1
-                && same_row(ids[first], ids[second])
-        });
+        let partner = (first + 1..ids.len()).find(|&second| stride_is_two && !taken[second] && same_row(first, second));
         stores.push(match partner {
             Some(second) => {
                 taken[second] = true;
-                let (low, high) = if distance(second) > 0 { (first, second) } else { (second, first) };
-                Store::Interleaved(ids[low], ids[high])
+                Store::Interleaved(ids[first], ids[second])
             }
             None => Store::Alone(ids[first]),
         });
@@ -141,12 +159,8 @@ fn pair_stores(last: &EngineAxis<'_>, lines: &[Line]) -> Vec<Store> {
 }
 
 /// One line per phase: the phases of the last axis that belong together, times runs of output channels.
-fn by_phase<T: Real>(
-    axes: &[EngineAxis<'_>],
-    filter: &PackedFilter<T>,
-    lines_of_phase: impl Fn(usize) -> Vec<Line>,
-) -> Vec<Vec<Line>> {
-    let inner = axes[axes.len() - 1].phases.len();
+fn by_phase<T: Real>(filter: &PackedFilter<T>, lines_of_phase: impl Fn(usize) -> Vec<Line>) -> Vec<Vec<Line>> {
+    let inner = filter.phases.last().map_or(1, Vec::len);
     let phases: usize = filter.phases.iter().map(Vec::len).product();
     let mut blocks = Vec::new();
     for outer in (0..phases).step_by(inner) {
@@ -166,28 +180,21 @@ fn by_phase<T: Real>(
 
 /// The lines of one phase whose panels hold no other.
 fn panel_lines<T: Real>(
-    axes: &[EngineAxis<'_>],
     filter: &PackedFilter<T>,
     panels: &Panels,
     phase: usize,
+    own_panels: &[usize],
 ) -> Vec<Line> {
-    let parts = filter.phase(phase);
+    let residues = residues(&filter.phase(phase));
     let mut lines = Vec::new();
-    for (index, panel) in panels.panels.iter().enumerate() {
-        for segment in panels.segments(panel).iter().filter(|segment| segment.phase == phase) {
+    for &index in own_panels {
+        let panel = &panels.panels[index];
+        for segment in panels.segments(panel) {
             for columns in cut(0..segment.channels, widest(filter)) {
                 let taps = panel_taps(filter, index, panel, segment.column + columns.start);
-                lines.push(Line {
-                    span: last_span(axes, &parts),
-                    taps,
-                    weight_stride: panel.vectors * filter.kernels.lanes(),
-                    columns: columns
-                        .map(|column| Column {
-                            channel: segment.first_channel + column,
-                            residues: residues(&parts),
-                        })
-                        .collect(),
-                });
+                let channels = columns.map(|column| segment.first_channel + column);
+                let columns = channels.map(|channel| Column { channel, residues: residues.clone() }).collect();
+                lines.push(Line::new(taps, panel.vectors * filter.kernels.lanes(), columns));
             }
         }
     }
@@ -195,7 +202,7 @@ fn panel_lines<T: Real>(
 }
 
 /// The line of one phase of a depthwise filter.
-fn depthwise_line<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, phase: usize) -> Line {
+fn depthwise_line<T: Real>(filter: &PackedFilter<T>, phase: usize) -> Line {
     let parts = filter.phase(phase);
     let count: usize = parts.iter().map(|phase| phase.taps.len()).product();
     let taps = (0..count)
@@ -220,13 +227,11 @@ fn depthwise_line<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, ph
             }
         })
         .collect();
-    let columns = vec![Column { channel: 0, residues: residues(&parts) }];
-    Line { span: last_span(axes, &parts), taps, weight_stride: 0, columns }
+    Line::new(taps, 0, vec![Column { channel: 0, residues: residues(&parts) }])
 }
 
 /// Blocks of one line each, whose columns are those of a panel that holds several phases.
-fn merged<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, panels: &Panels) -> Vec<Block> {
-    let last = axes.len() - 1;
+fn merged<T: Real>(filter: &PackedFilter<T>, panels: &Panels) -> Vec<Vec<Line>> {
     let mut blocks = Vec::new();
     for (index, panel) in panels.panels.iter().enumerate() {
         let of_column: Vec<&Segment> = panels
@@ -251,10 +256,7 @@ fn merged<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, panels: &P
                     }
                 })
                 .collect();
-            let spans = columns.iter().map(|column| axes[last].span(column.residues[last]));
-            let span = spans.fold(Span { first: 0, count: 0 }, |hull, span| hull.hull(&span));
-            let weight_stride = panel.vectors * filter.kernels.lanes();
-            blocks.push(Block::new(axes, vec![Line { span, taps, weight_stride, columns }]));
+            blocks.push(vec![Line::new(taps, panel.vectors * filter.kernels.lanes(), columns)]);
         }
     }
     blocks
@@ -270,10 +272,6 @@ fn panel_taps<T: Real>(filter: &PackedFilter<T>, index: usize, panel: &Panel, co
             feeds: Vec::new(),
         })
         .collect()
-}
-
-fn last_span(axes: &[EngineAxis<'_>], parts: &[&Phase]) -> Span {
-    axes[parts.len()].span(parts[parts.len() - 1].residue)
 }
 
 fn residues(parts: &[&Phase]) -> Vec<usize> {

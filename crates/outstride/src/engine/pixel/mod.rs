@@ -9,14 +9,13 @@ mod blocks;
 mod worker;
 
 use outstride_kernels::Real;
-use outstride_spec::Phase;
 
 use super::axis::{EngineAxis, Span};
 use super::boxes::Boxes;
 use super::gather::{self, Planes};
 use super::pack::PackedFilter;
 use super::problem::Problem;
-use blocks::Block;
+pub(crate) use blocks::{Block, of_filter as blocks_of};
 use worker::Worker;
 
 /// Input of one box, and of its copy.
@@ -27,8 +26,8 @@ const INPUT_BYTES: usize = 1 << 18;
 const CHANNELS_TO_COPY: usize = 8;
 
 /// How the pixel path cuts a problem into tasks.
+#[derive(Debug)]
 pub(crate) struct PixelPlan {
-    blocks: Vec<Block>,
     /// Over all axes; along the last one in steps of a line's own positions, which begin at 0.
     boxes: Boxes,
     /// Into how many parts the blocks are dealt, where there are too few boxes for the threads.
@@ -43,26 +42,23 @@ pub(crate) struct PixelPlan {
 
 impl PixelPlan {
     pub(crate) fn new<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, threads: usize) -> Self {
-        let blocks = blocks::of_filter(axes, filter);
-        let last = axes.len() - 1;
-        let hull = |spans: &mut dyn Iterator<Item = Span>| {
-            spans.fold(Span { first: 0, count: 0 }, |hull, span| hull.hull(&span))
+        let blocks = filter.blocks();
+        let last = &axes[axes.len() - 1];
+        let spans = |axis: &EngineAxis<'_>| -> Vec<Span> {
+            axis.phases.iter().map(|phase| axis.span(phase.residue)).collect()
         };
-        let mut space: Vec<Span> =
-            (0..last).map(|axis| hull(&mut blocks.iter().map(|block| block.outer[axis]))).collect();
-        let lines = || blocks.iter().flat_map(|block| &block.lines);
-        let longest = lines().map(|line| line.span.count).max().unwrap_or(0);
-        space.push(Span { first: 0, count: longest });
-        let starts = lines().map(|line| line.span.first);
+        let hull = |spans: &[Span]| spans.iter().fold(Span { first: 0, count: 0 }, |hull, span| hull.hull(span));
+        let mut space: Vec<Span> = axes[..axes.len() - 1].iter().map(|axis| hull(&spans(axis))).collect();
+        let lines: Vec<Span> = blocks.iter().flat_map(|block| &block.lines).map(|line| line.span(last)).collect();
+        space.push(Span { first: 0, count: lines.iter().map(|span| span.count).max().unwrap_or(0) });
+        let starts = lines.iter().map(|span| span.first);
         let line_starts = (starts.clone().min().unwrap_or(0), starts.max().unwrap_or(0));
-        let largest = |phase: &Phase| phase.taps.last().map_or(0, |tap| tap.delta);
-        let reach: Vec<usize> =
-            axes.iter().map(|axis| axis.phases.iter().map(largest).max().unwrap_or(0)).collect();
-        let passes: usize = lines().map(|line| line.taps.len()).sum();
+        let reach: Vec<usize> = axes.iter().map(EngineAxis::reach).collect();
+        let passes: usize = blocks.iter().flat_map(|block| &block.lines).map(|line| line.taps.len()).sum();
         let copies = filter.in_channels >= CHANNELS_TO_COPY && passes >= 2 * CHANNELS_TO_COPY;
 
         let mut granules = vec![1; axes.len()];
-        granules[last] = 8 * filter.kernels.lanes();
+        granules[axes.len() - 1] = 8 * filter.kernels.lanes();
         let wanted = 4 * threads;
         let boxes = Boxes::cut(space, &granules, |chunk, boxes| {
             let input: usize = chunk.iter().zip(&reach).map(|(&count, &reach)| count + reach).product();
@@ -75,7 +71,7 @@ impl PixelPlan {
         } else {
             wanted.div_ceil(items).min(blocks.len()).max(1)
         };
-        PixelPlan { blocks, boxes, splits, reach, line_starts, copies }
+        PixelPlan { boxes, splits, reach, line_starts, copies }
     }
 
     pub(crate) fn tasks<T: Real>(&self, filter: &PackedFilter<T>) -> usize {
@@ -111,9 +107,10 @@ impl PixelPlan {
         } else {
             Planes::in_place(problem.x, problem.x_group(group), &problem.axes, problem.x_channel_stride)
         };
-        let share = |part: usize| self.blocks.len() * part / self.splits;
+        let blocks = problem.filter.blocks();
+        let share = |part: usize| blocks.len() * part / self.splits;
         let mut worker = Worker::new(problem, group, planes);
-        for block in &self.blocks[share(split)..share(split + 1)] {
+        for block in &blocks[share(split)..share(split + 1)] {
             worker.block(block, &spans);
         }
     }
@@ -134,19 +131,22 @@ impl PixelPlan {
 pub(crate) fn cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>) -> f64 {
     let kernels = filter.kernels;
     let mut cycles = 0.0;
-    for block in blocks::of_filter(axes, filter) {
-        let rows: f64 = block.outer.iter().map(|span| span.count as f64).product();
+    let last = &axes[axes.len() - 1];
+    for block in filter.blocks() {
+        let rows: f64 = block.outer(axes).iter().map(|span| span.count as f64).product();
         for line in &block.lines {
             let columns = line.columns.len();
-            let mut left = line.span.count.div_ceil(kernels.lanes());
+            let mut left = line.span(last).count.div_ceil(kernels.lanes());
             while left > 0 {
                 let vectors = worker::vectors_for(kernels, columns, left);
+                // A long row is many tiles of the same shape.
+                let tiles = left / vectors.min(left);
                 let arithmetic = (columns * vectors) as f64 / 2.0;
                 let loads = (columns + vectors) as f64 / 2.0;
                 let per_channel = arithmetic.max(loads).max(4.0) / 0.93;
                 let work = per_channel * (line.taps.len() * filter.in_channels) as f64;
-                cycles += rows * (work + 60.0 + 12.0 * columns as f64);
-                left -= vectors.min(left);
+                cycles += rows * tiles as f64 * (work + 60.0 + 12.0 * columns as f64);
+                left -= tiles * vectors.min(left);
             }
         }
     }

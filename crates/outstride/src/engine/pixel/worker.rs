@@ -25,6 +25,8 @@ pub(super) struct Worker<'a, T: Real> {
     tiles: Vec<T>,
     /// Where each line's tile begins.
     starts: Vec<usize>,
+    /// The positions of each of the current block's lines.
+    lines: Vec<Span>,
 }
 
 /// The part of a column's tile that lies inside the output.
@@ -46,16 +48,20 @@ impl<'a, T: Real> Worker<'a, T> {
             numbers: Vec::new(),
             tiles: Vec::new(),
             starts: Vec::new(),
+            lines: Vec::new(),
         }
     }
 
     /// Computes a block at the positions `spans`.
     pub(super) fn block(&mut self, block: &Block, spans: &[Span]) {
         let last = spans.len() - 1;
-        let outer: Vec<Span> = (0..last).map(|axis| block.outer[axis].intersect(&spans[axis])).collect();
+        let outer: Vec<Span> =
+            block.outer(&self.problem.axes).iter().zip(spans).map(|(a, b)| a.intersect(b)).collect();
         if outer.iter().any(|span| span.count == 0) {
             return;
         }
+        self.lines.clear();
+        self.lines.extend(block.lines.iter().map(|line| line.span(&self.problem.axes[last])));
         let mut q: Vec<i64> = outer.iter().map(|span| span.first).collect();
         loop {
             self.row(block, &q, &spans[last]);
@@ -70,7 +76,7 @@ impl<'a, T: Real> Worker<'a, T> {
     /// Computes one row of a block, stretch by stretch.
     fn row(&mut self, block: &Block, q: &[i64], stretch: &Span) {
         let kernels = self.problem.filter.kernels;
-        let longest = block.lines.iter().map(|line| line.span.count).max().unwrap_or(0);
+        let longest = self.lines.iter().map(|span| span.count).max().unwrap_or(0);
         let columns = block.lines.iter().map(|line| line.columns.len()).max().unwrap_or(0);
         let end = (stretch.end() as usize).min(longest);
         let mut first = stretch.first as usize;
@@ -87,7 +93,8 @@ impl<'a, T: Real> Worker<'a, T> {
                 self.tiles.resize(used, T::default());
             }
             for (index, line) in block.lines.iter().enumerate() {
-                self.tile(line, q, first, vectors, self.starts[index]);
+                let q_last = self.lines[index].first + first as i64;
+                self.tile(line, q, q_last, vectors, self.starts[index]);
             }
             kernels.activate(&mut self.tiles[..used], &self.problem.activation);
             self.store(block, q, first, width);
@@ -96,11 +103,11 @@ impl<'a, T: Real> Worker<'a, T> {
     }
 
     /// Computes one line for a stretch of a row.
-    fn tile(&mut self, line: &Line, q: &[i64], first: usize, vectors: usize, start: usize) {
+    fn tile(&mut self, line: &Line, q: &[i64], q_last: i64, vectors: usize, start: usize) {
         let problem = self.problem;
         let filter = problem.filter;
         let width = vectors * filter.kernels.lanes();
-        self.collect_taps(line, q, line.span.first + first as i64, width);
+        self.collect_taps(line, q, q_last, width);
         let columns = line.columns.len();
         let first_bias = self.group * filter.out_channels;
         let mut bias = [T::default(); outstride_kernels::MAX_COLUMNS];
@@ -172,12 +179,16 @@ impl<'a, T: Real> Worker<'a, T> {
                     // and blocks.
                     unsafe { y.write(target, step, &values[strip.from..strip.to]) };
                 }
-                Store::Interleaved(even, odd) => {
-                    let low = self.strip(block, even, q, first, width);
-                    let high = self.strip(block, odd, q, first, width);
-                    let (even, odd) = (self.values(block, even, width), self.values(block, odd, width));
+                Store::Interleaved(a, b) => {
+                    let mut even = (self.strip(block, a, q, first, width), self.values(block, a, width));
+                    let mut odd = (self.strip(block, b, q, first, width), self.values(block, b, width));
+                    if odd.0.target < even.0.target {
+                        std::mem::swap(&mut even, &mut odd);
+                    }
+                    let ((low, even), (high, odd)) = (even, odd);
+                    let in_turns = last.y_stride == 1 && high.target - low.target == 1;
                     let from = low.from.max(high.from);
-                    let to = low.to.min(high.to).max(from);
+                    let to = if in_turns { low.to.min(high.to).max(from) } else { from };
                     if from < to {
                         let target = low.target + from as isize * step;
                         // SAFETY: as above.
@@ -205,8 +216,8 @@ impl<'a, T: Real> Worker<'a, T> {
     /// Where a column's values of the current stretch go. The strip is empty if the row has no outputs in its phase.
     fn strip(&self, block: &Block, (line, column): ColumnId, q: &[i64], first: usize, width: usize) -> Strip {
         let problem = self.problem;
-        let line = &block.lines[line];
-        let column = &line.columns[column];
+        let q_last = self.lines[line].first + first as i64;
+        let column = &block.lines[line].columns[column];
         let mut target = problem.y_channel(self.group, column.channel);
         for (axis, &q) in q.iter().enumerate() {
             let of_axis = &problem.axes[axis];
@@ -218,7 +229,6 @@ impl<'a, T: Real> Worker<'a, T> {
         }
         let last = &problem.axes[q.len()];
         let inside = last.span(column.residues[q.len()]);
-        let q_last = line.span.first + first as i64;
         target += last.output_at(q_last, column.residues[q.len()]) as isize * last.y_stride;
         let lane = |position: i64| (position - q_last).clamp(0, width as i64) as usize;
         let (from, to) = (lane(inside.first), lane(inside.end()));
