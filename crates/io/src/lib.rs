@@ -2,6 +2,7 @@
 //! which place in it, what was expected there and what was found.
 //!
 //! * [`conformance`]: cases with the results of real implementations.
+//! * [`layers`]: shapes to measure, from layers files and oneDNN's problem strings.
 //! * [`attributes`]: loosely typed attributes from and to JSON.
 //! * [`AnyTensor`]: a tensor whose element type is known only once the file has been read.
 //!
@@ -11,6 +12,7 @@
 
 pub mod attributes;
 pub mod conformance;
+pub mod layers;
 
 mod node;
 mod tensor;
