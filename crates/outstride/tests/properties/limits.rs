@@ -63,6 +63,9 @@ fn a_filter_beyond_the_limit_is_refused_before_it_is_copied() {
     let huge = broadcast(&[1.0], &[1, 1, 1 << 40]);
     let refused = ConvTranspose::new(&with_strides(&[1]), huge, None).unwrap_err();
     assert_eq!(refused, Error::TooManyBytes { what: "the weights", needed: 1 << 42, limit: 16 << 30 });
+    let empty = TensorView::<f32>::from_parts(&[], 0, &[0, 1, 1 << 40], &[0; 3]).unwrap();
+    let refused = ConvTranspose::new(&with_strides(&[1]), empty, None).unwrap_err();
+    assert!(matches!(refused, Error::TooManyBytes { what: "the weights", .. }), "{refused}");
 }
 
 #[test]
