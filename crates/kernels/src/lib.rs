@@ -17,6 +17,7 @@ mod isa;
 mod lane;
 mod output;
 mod panel;
+mod peak;
 mod pixel;
 mod portable;
 mod simd;

@@ -8,6 +8,7 @@ use crate::activation::activate;
 use crate::isa::Isa;
 use crate::lane::{LaneKernel, LaneTile, lane};
 use crate::panel::{MAX_ROWS, PanelKernels, PanelTile, panel};
+use crate::peak::{self, Probes};
 use crate::pixel::{PixelKernels, PixelTile, pixel};
 use crate::portable::Portable;
 use crate::simd::Scalar;
@@ -30,6 +31,7 @@ pub struct Kernels<T: Scalar> {
     pixel: PixelKernels<T>,
     lane: LaneKernel<T>,
     activate: unsafe fn(&mut [T], &Activation),
+    probes: Probes<T>,
 }
 
 /// The kernels of an instruction set, if this CPU has it.
@@ -119,6 +121,26 @@ impl<T: Real> Kernels<T> {
         }
     }
 
+    /// Does nothing but multiply-adds in registers, `rounds` times as many as keep the arithmetic units busy, and
+    /// returns how many floating-point operations that was.
+    pub fn probe_arithmetic(&self, rounds: usize) -> u128 {
+        // SAFETY: the CPU has the instruction set, or `kernels` would not have given `self`.
+        unsafe { (self.probes.arithmetic)(rounds) };
+        2 * (self.probes.chains * self.lanes) as u128 * rounds as u128
+    }
+
+    /// Does nothing but read the values (up to a last few).
+    pub fn probe_read(&self, values: &[T]) {
+        // SAFETY: as for `probe_arithmetic`.
+        unsafe { (self.probes.read)(values) }
+    }
+
+    /// Does nothing but overwrite the values (up to a last few), through the caches.
+    pub fn probe_write(&self, values: &mut [T]) {
+        // SAFETY: as for `probe_arithmetic`.
+        unsafe { (self.probes.write)(values) }
+    }
+
     /// The names of the table's entries, such as `f32_panel_14x2_avx512`.
     pub fn names(&self) -> Vec<KernelName> {
         let name = |family, columns, vectors| KernelName {
@@ -198,6 +220,24 @@ macro_rules! kernels_of {
             unsafe { activate::<$simd>(values, activation) }
         }
 
+        $(#[target_feature(enable = $feature)])*
+        unsafe fn probe_arithmetic(rounds: usize) {
+            // SAFETY: the features are those of the instruction set.
+            unsafe { peak::arithmetic::<$simd, { peak::chains($isa) }>(rounds) }
+        }
+
+        $(#[target_feature(enable = $feature)])*
+        unsafe fn probe_read(values: &[T]) {
+            // SAFETY: the features are those of the instruction set.
+            unsafe { peak::read::<$simd>(values) }
+        }
+
+        $(#[target_feature(enable = $feature)])*
+        unsafe fn probe_write(values: &mut [T]) {
+            // SAFETY: the features are those of the instruction set.
+            unsafe { peak::write::<$simd>(values) }
+        }
+
         const { $(assert!($rows <= MAX_ROWS);)* }
         Kernels {
             isa: $isa,
@@ -210,6 +250,12 @@ macro_rules! kernels_of {
             },
             lane: lane_kernel,
             activate: activate_kernel,
+            probes: Probes {
+                chains: peak::chains($isa),
+                arithmetic: probe_arithmetic,
+                read: probe_read,
+                write: probe_write,
+            },
         }
     }};
 }
