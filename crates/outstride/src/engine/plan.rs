@@ -80,6 +80,26 @@ impl Plan {
         &self.geometry
     }
 
+    /// The element type.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// How many phases have taps, over all axes.
+    pub fn phases(&self) -> usize {
+        self.phases
+    }
+
+    /// The taps of all phases together: the elements of the kernel.
+    pub fn taps(&self) -> usize {
+        self.taps
+    }
+
+    /// Every path with its estimated cycles, or why it cannot run this call.
+    pub fn considered(&self) -> &[(Path, Result<f64, &'static str>)] {
+        &self.considered
+    }
+
     /// How many independent tasks the call is cut into.
     pub fn tasks(&self) -> usize {
         self.tasks
