@@ -54,6 +54,12 @@ impl Phase {
         };
         taps.chunk_by(|a, b| a.0 == b.0).map(of_residue).collect()
     }
+
+    /// The tap that reads `delta` before position `q`, if there is one. Kernels may have millions of taps.
+    pub fn tap_at(&self, delta: usize) -> Option<&Tap> {
+        let index = self.taps.binary_search_by_key(&delta, |tap| tap.delta).ok()?;
+        Some(&self.taps[index])
+    }
 }
 
 #[cfg(test)]
@@ -69,6 +75,10 @@ mod tests {
             for pad_begin in -3..6 {
                 let axis = Axis { input: 6, kernel, stride, dilation, output: 30, pad_begin };
                 let phases = Phase::of_axis(kernel, stride, dilation);
+                for phase in &phases {
+                    let by_delta = (0..40).filter_map(|delta| phase.tap_at(delta));
+                    assert!(by_delta.eq(&phase.taps));
+                }
                 assert_eq!(phases.iter().map(|phase| phase.taps.len()).sum::<usize>(), kernel);
                 for output in 0..axis.output {
                     let padded = output as i64 + pad_begin;

@@ -85,7 +85,8 @@ impl Panels {
 
     /// Whether some panel holds columns of several phases.
     pub(crate) fn share_phases(&self) -> bool {
-        let several = |panel: &Panel| self.segments(panel).windows(2).any(|pair| pair[0].phase != pair[1].phase);
+        let several =
+            |panel: &Panel| self.segments(panel).windows(2).any(|pair| pair[0].phase != pair[1].phase);
         self.panels.iter().any(several)
     }
 }
@@ -249,7 +250,7 @@ impl Panel {
 
     /// Whether one of the panel's taps is a tap of the phase, and not only of others in the panel.
     pub(crate) fn tap_feeds(&self, tap: usize, phase: &[&Phase]) -> bool {
-        let has = |(phase, delta): (&&Phase, usize)| phase.taps.iter().any(|tap| tap.delta == delta);
+        let has = |(phase, delta): (&&Phase, usize)| phase.tap_at(delta).is_some();
         phase.iter().zip(self.deltas_of(tap)).all(has)
     }
 
@@ -275,7 +276,7 @@ fn kernel_offset(phase: &[&Phase], deltas: &[usize], strides: &[isize]) -> Optio
     let parts = phase.iter().zip(deltas).zip(strides);
     parts
         .map(|((phase, &delta), &stride)| {
-            let tap = phase.taps.iter().find(|tap| tap.delta == delta)?;
+            let tap = phase.tap_at(delta)?;
             Some(tap.kernel as isize * stride)
         })
         .sum()
