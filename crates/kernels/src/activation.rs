@@ -174,7 +174,9 @@ where
                 S::select_less(size, constant(0.625), S::Scalar::tanh_small::<S>(v), large)
             }
             Activation::HardSwish => {
-                S::multiply(v, clamp01(S::multiply_add(v, constant(1.0 / 6.0), constant(0.5))))
+                // (v + 3)/6 rather than v/6 + 0.5, which cancels near −3.
+                let gate = S::multiply(S::add(v, constant(3.0)), constant(1.0 / 6.0));
+                S::multiply(v, clamp01(gate))
             }
             Activation::LeakyRelu { alpha } => {
                 S::select_less(v, zero, S::multiply(v, constant(alpha.into())), v)

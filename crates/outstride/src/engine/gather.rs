@@ -4,6 +4,7 @@
 use outstride_kernels::Scalar;
 
 use super::axis::{EngineAxis, Span};
+use super::boxes::Boxes;
 
 /// Input positions with their channels side by side.
 pub(crate) struct Rows<'a, T> {
@@ -31,6 +32,19 @@ pub(crate) fn needed(axes: &[EngineAxis<'_>], spans: &[Span], reach: &[usize]) -
         wanted.intersect(&Span { first: 0, count: axis.input })
     };
     axes.iter().zip(spans).zip(reach).map(of_axis).collect()
+}
+
+/// How many input positions a box of `chunk` positions reads at most.
+pub(crate) fn input_positions(axes: &[EngineAxis<'_>], chunk: &[usize], reach: &[usize]) -> usize {
+    let of_axis =
+        |((axis, &count), &reach): ((&EngineAxis<'_>, &usize), &usize)| (count + reach).min(axis.input);
+    axes.iter().zip(chunk).zip(reach).map(of_axis).product()
+}
+
+/// How many input positions the first, and so the largest, of the boxes reads at most.
+pub(crate) fn positions_of_first(axes: &[EngineAxis<'_>], boxes: &Boxes, reach: &[usize]) -> usize {
+    let chunk: Vec<usize> = boxes.get(0).iter().map(|span| span.count).collect();
+    input_positions(axes, &chunk, reach)
 }
 
 /// Reads the input where it lies: its channels are already side by side.

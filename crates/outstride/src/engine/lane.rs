@@ -5,7 +5,7 @@ use outstride_spec::Phase;
 
 use super::axis::{EngineAxis, Span};
 use super::boxes::Boxes;
-use super::gather::{self, Rows};
+use super::gather::{self, Rows, input_positions};
 use super::pack::PackedFilter;
 use super::problem::Problem;
 
@@ -34,7 +34,7 @@ impl LanePlan {
         });
         let reach: Vec<usize> = axes.iter().map(EngineAxis::reach).collect();
         let boxes = Boxes::cut(space.collect(), &vec![1; axes.len()], |chunk, boxes| {
-            let input: usize = chunk.iter().zip(&reach).map(|(&count, &reach)| count + reach).product();
+            let input = input_positions(axes, chunk, &reach);
             let positions: usize = chunk.iter().product();
             let fits = input.saturating_mul(filter.groups * size_of::<T>()) <= INPUT_BYTES || positions <= 4;
             fits && (threads == 1 || boxes >= 4 * threads || positions <= 16)
@@ -47,14 +47,11 @@ impl LanePlan {
     }
 
     /// An upper bound of the scratch bytes of one thread.
-    pub(crate) fn workspace<T: Real>(&self, filter: &PackedFilter<T>) -> usize {
-        if self.in_place {
+    pub(crate) fn workspace<T: Real>(&self, axes: &[EngineAxis<'_>], filter: &PackedFilter<T>) -> usize {
+        if self.in_place || self.boxes.len() == 0 {
             return 0;
         }
-        let first = self.boxes.get(0);
-        let positions: usize =
-            first.iter().zip(&self.reach).map(|(span, &reach)| span.count + reach).product();
-        positions * filter.groups * size_of::<T>()
+        gather::positions_of_first(axes, &self.boxes, &self.reach) * filter.groups * size_of::<T>()
     }
 
     /// Runs one task.

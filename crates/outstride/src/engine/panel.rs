@@ -6,15 +6,18 @@ use outstride_kernels::{MAX_ROWS, PanelTap, PanelTile, Real};
 
 use super::axis::{EngineAxis, Span};
 use super::boxes::Boxes;
-use super::gather::{self, Rows};
+use super::gather::{self, Rows, input_positions};
 use super::pack::{Form, PackedFilter, Panel, Panels};
 use super::problem::Problem;
 
 /// Weights of one panel group: what stays in the second-level cache while the positions of a box pass by.
-const WEIGHT_BYTES: usize = 1 << 20;
+const WEIGHT_BYTES: usize = 1 << 19;
 
-/// Input of one box, copied or in place.
+/// Input of one box where all weights stay in the second-level cache anyway.
 const INPUT_BYTES: usize = 1 << 19;
+
+/// Input of one box where they do not, and every box means another pass over them.
+const INPUT_BYTES_PER_PASS: usize = 5 << 18;
 
 /// Panels that read the same inputs at the same positions: their row pointers are computed once.
 #[derive(Debug)]
@@ -84,16 +87,24 @@ impl PanelPlan {
         let reach: Vec<usize> = axes.iter().map(EngineAxis::reach).collect();
         let in_place = x_channel_stride == 1 || filter.in_channels == 1;
         let row_bytes = filter.in_channels * size_of::<T>();
+        let weights = filter.bytes() / filter.groups;
+        let input_bytes = if weights > 2 * WEIGHT_BYTES { INPUT_BYTES_PER_PASS } else { INPUT_BYTES };
         let rows = filter.kernels.panel_rows();
         let wanted = 4 * threads;
         let boxes = Boxes::cut(space.clone(), &vec![1; axes.len()], |chunk, boxes| {
-            let input: usize = chunk.iter().zip(&reach).map(|(&count, &reach)| count + reach).product();
+            let input = input_positions(axes, chunk, &reach);
             let positions: usize = chunk.iter().product();
-            let fits = input.saturating_mul(row_bytes) <= INPUT_BYTES || positions <= rows;
-            fits && (threads == 1 || boxes >= wanted || positions <= 4 * rows)
+            let fits = input.saturating_mul(row_bytes) <= input_bytes || positions <= rows;
+            // Where weights dominate, threads share them out rather than each passing over all of them.
+            let by_panels = weights > 2 * WEIGHT_BYTES && panels.panels.len() >= wanted;
+            fits && (threads == 1 || by_panels || boxes >= wanted || positions <= 4 * rows)
         });
-        let splits = wanted.div_ceil(boxes.len().max(1)).min(panels.panels.len()).max(1);
-        let splits = if threads == 1 || boxes.len() >= threads * 2 { 1 } else { splits };
+        let items = (boxes.len() * filter.groups).max(1);
+        let splits = if threads == 1 || items >= wanted {
+            1
+        } else {
+            wanted.div_ceil(items).min(panels.panels.len()).max(1)
+        };
         let map: usize = space[1..].iter().map(|span| span.count).product();
         PanelPlan { classes, boxes, splits, reach, in_place, batch_innermost: map <= 256 }
     }
@@ -103,14 +114,11 @@ impl PanelPlan {
     }
 
     /// An upper bound of the scratch bytes of one thread.
-    pub(crate) fn workspace<T: Real>(&self, filter: &PackedFilter<T>) -> usize {
-        if self.in_place {
+    pub(crate) fn workspace<T: Real>(&self, axes: &[EngineAxis<'_>], filter: &PackedFilter<T>) -> usize {
+        if self.in_place || self.boxes.len() == 0 {
             return 0;
         }
-        let first = self.boxes.get(0);
-        let positions: usize =
-            first.iter().zip(&self.reach).map(|(span, &reach)| span.count + reach).product();
-        positions * filter.in_channels * size_of::<T>()
+        gather::positions_of_first(axes, &self.boxes, &self.reach) * filter.in_channels * size_of::<T>()
     }
 
     /// Multiply-adds executed, those with padded columns and zero borders included.

@@ -245,13 +245,13 @@ impl Strategy {
     ) -> Plan {
         let kernels = filter.kernels;
         let (path, tile, workspace) = match &self.tasks {
-            Tasks::Panel(plan) => (Path::Panel, (kernels.panel_rows(), 2), plan.workspace(filter)),
+            Tasks::Panel(plan) => (Path::Panel, (kernels.panel_rows(), 2), plan.workspace(axes, filter)),
             Tasks::Pixel(plan) => {
                 let wide = kernels.pixel_shapes().find(|&(columns, _)| columns >= filter.out_channels);
                 let tile = wide.or(kernels.pixel_shapes().last()).unwrap_or((1, 1));
                 (Path::Pixel, tile, plan.workspace(axes, filter))
             }
-            Tasks::Lane(plan) => (Path::Lane, (1, 4), plan.workspace(filter)),
+            Tasks::Lane(plan) => (Path::Lane, (1, 4), plan.workspace(axes, filter)),
         };
         let kernel = KernelName { dtype: T::DTYPE, family: path.name(), tile, isa: kernels.isa() };
         Plan {

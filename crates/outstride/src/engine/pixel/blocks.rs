@@ -146,7 +146,8 @@ fn pair_stores(stride_is_two: bool, lines: &[Line]) -> Vec<Store> {
         if taken[first] {
             continue;
         }
-        let partner = (first + 1..ids.len()).find(|&second| stride_is_two && !taken[second] && same_row(first, second));
+        let partner =
+            (first + 1..ids.len()).find(|&second| stride_is_two && !taken[second] && same_row(first, second));
         stores.push(match partner {
             Some(second) => {
                 taken[second] = true;
@@ -159,7 +160,10 @@ fn pair_stores(stride_is_two: bool, lines: &[Line]) -> Vec<Store> {
 }
 
 /// One line per phase: the phases of the last axis that belong together, times runs of output channels.
-fn by_phase<T: Real>(filter: &PackedFilter<T>, lines_of_phase: impl Fn(usize) -> Vec<Line>) -> Vec<Vec<Line>> {
+fn by_phase<T: Real>(
+    filter: &PackedFilter<T>,
+    lines_of_phase: impl Fn(usize) -> Vec<Line>,
+) -> Vec<Vec<Line>> {
     let inner = filter.phases.last().map_or(1, Vec::len);
     let phases: usize = filter.phases.iter().map(Vec::len).product();
     let mut blocks = Vec::new();
@@ -193,7 +197,8 @@ fn panel_lines<T: Real>(
             for columns in cut(0..segment.channels, widest(filter)) {
                 let taps = panel_taps(filter, index, panel, segment.column + columns.start);
                 let channels = columns.map(|column| segment.first_channel + column);
-                let columns = channels.map(|channel| Column { channel, residues: residues.clone() }).collect();
+                let columns =
+                    channels.map(|channel| Column { channel, residues: residues.clone() }).collect();
                 lines.push(Line::new(taps, panel.vectors * filter.kernels.lanes(), columns));
             }
         }

@@ -47,9 +47,11 @@ impl PixelPlan {
         let spans = |axis: &EngineAxis<'_>| -> Vec<Span> {
             axis.phases.iter().map(|phase| axis.span(phase.residue)).collect()
         };
-        let hull = |spans: &[Span]| spans.iter().fold(Span { first: 0, count: 0 }, |hull, span| hull.hull(span));
+        let hull =
+            |spans: &[Span]| spans.iter().fold(Span { first: 0, count: 0 }, |hull, span| hull.hull(span));
         let mut space: Vec<Span> = axes[..axes.len() - 1].iter().map(|axis| hull(&spans(axis))).collect();
-        let lines: Vec<Span> = blocks.iter().flat_map(|block| &block.lines).map(|line| line.span(last)).collect();
+        let lines: Vec<Span> =
+            blocks.iter().flat_map(|block| &block.lines).map(|line| line.span(last)).collect();
         space.push(Span { first: 0, count: lines.iter().map(|span| span.count).max().unwrap_or(0) });
         let starts = lines.iter().map(|span| span.first);
         let line_starts = (starts.clone().min().unwrap_or(0), starts.max().unwrap_or(0));
@@ -61,7 +63,7 @@ impl PixelPlan {
         granules[axes.len() - 1] = 8 * filter.kernels.lanes();
         let wanted = 4 * threads;
         let boxes = Boxes::cut(space, &granules, |chunk, boxes| {
-            let input: usize = chunk.iter().zip(&reach).map(|(&count, &reach)| count + reach).product();
+            let input = gather::input_positions(axes, chunk, &reach);
             let fits = input.saturating_mul(filter.in_channels * size_of::<T>()) <= INPUT_BYTES;
             fits && (threads == 1 || boxes * filter.groups >= wanted)
         });

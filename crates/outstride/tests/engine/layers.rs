@@ -1,41 +1,46 @@
-//! The fast engine against the reference: every instruction set, path, layout and number of threads, on thousands of
-//! generated geometries. Values are small integers, whose sums are exact in any order, so results must be equal.
+//! Generated layers, and running them by the engine and by the reference.
 
 use std::sync::Arc;
 
 use outstride::{
     Activation, Axis, ConvTranspose, Dialect, Element, Epilogue, Executor, Geometry, Isa, Options, Path,
-    Real, Tensor, TensorView, TensorViewMut, onnx, ort_nhwc, reference,
+    Real, TensorView, TensorViewMut, onnx, ort_nhwc, reference,
 };
 
 /// A small generator of repeatable numbers.
-struct Numbers(u64);
+pub(crate) struct Numbers(pub(crate) u64);
 
 impl Numbers {
-    fn below(&mut self, bound: usize) -> usize {
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         (self.0 >> 33) as usize % bound
     }
 
-    fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
+    pub(crate) fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[self.below(choices.len())]
     }
 
-    fn values<T: Real>(&mut self, count: usize) -> Vec<T> {
+    /// Random values of the size that layers see, not exact in any sum.
+    pub(crate) fn reals<T: Real>(&mut self, count: usize) -> Vec<T> {
+        (0..count).map(|_| T::from_f64(self.below(1 << 20) as f64 / f64::from(1 << 19) - 1.0)).collect()
+    }
+
+    /// Small integers, whose sums are exact in any order.
+    pub(crate) fn values<T: Real>(&mut self, count: usize) -> Vec<T> {
         (0..count).map(|_| T::from_f64(self.below(7) as f64 - 3.0)).collect()
     }
 }
 
 /// A layer in either data layout.
 #[derive(Clone, Debug)]
-struct Layer {
-    batch: usize,
-    groups: usize,
-    in_channels: usize,
-    out_channels: usize,
-    axes: Vec<Axis>,
+pub(crate) struct Layer {
+    pub(crate) batch: usize,
+    pub(crate) groups: usize,
+    pub(crate) in_channels: usize,
+    pub(crate) out_channels: usize,
+    pub(crate) axes: Vec<Axis>,
     output_padding: Vec<i64>,
     pads_end: Vec<i64>,
     channels_first: bool,
@@ -44,7 +49,7 @@ struct Layer {
 impl Layer {
     /// Draws a layer that the reference computes in little time. `scale` 0 is tiny; larger ones exceed tiles and
     /// vectors.
-    fn draw(numbers: &mut Numbers, scale: usize) -> Self {
+    pub(crate) fn draw(numbers: &mut Numbers, scale: usize) -> Self {
         loop {
             let layer = Layer::draw_any(numbers, scale);
             let geometry = layer.geometry();
@@ -101,7 +106,22 @@ impl Layer {
         layer
     }
 
-    fn geometry(&self) -> Geometry {
+    /// Turns the layer into one that copies a row of `length` values.
+    pub(crate) fn become_identity(&mut self, length: usize) {
+        let axis = Axis { input: length, kernel: 1, stride: 1, dilation: 1, output: length, pad_begin: 0 };
+        *self = Layer {
+            batch: 1,
+            groups: 1,
+            in_channels: 1,
+            out_channels: 1,
+            axes: vec![axis],
+            output_padding: vec![0],
+            pads_end: vec![0],
+            channels_first: true,
+        };
+    }
+
+    pub(crate) fn geometry(&self) -> Geometry {
         Geometry::new(self.batch, self.groups, self.in_channels, self.out_channels, self.axes.clone())
             .unwrap()
     }
@@ -125,7 +145,7 @@ impl Layer {
     }
 
     /// The shape and strides of a canonical `(N, C, X…)` tensor stored in this layer's layout.
-    fn stored(&self, canonical: &[usize]) -> (Vec<usize>, Vec<isize>) {
+    pub(crate) fn stored(&self, canonical: &[usize]) -> (Vec<usize>, Vec<isize>) {
         let order: Vec<usize> = if self.channels_first {
             (0..canonical.len()).collect()
         } else {
@@ -143,7 +163,7 @@ impl Layer {
 }
 
 /// Runs tasks in an order of its own on threads made for the occasion.
-struct Scoped(usize);
+pub(crate) struct Scoped(pub(crate) usize);
 
 impl Executor for Scoped {
     fn threads(&self) -> usize {
@@ -160,7 +180,7 @@ impl Executor for Scoped {
 }
 
 /// The layer's result by the reference, in the layer's layout.
-fn expected<T: Element + Real>(
+pub(crate) fn expected<T: Element + Real>(
     layer: &Layer,
     x: &[T],
     w: &[T],
@@ -183,13 +203,13 @@ fn expected<T: Element + Real>(
     y
 }
 
-fn isas() -> impl Iterator<Item = Isa> {
+pub(crate) fn isas() -> impl Iterator<Item = Isa> {
     Isa::ALL.into_iter().filter(|isa| isa.is_available())
 }
 
-const PATHS: [Option<Path>; 4] = [None, Some(Path::Panel), Some(Path::Pixel), Some(Path::Lane)];
+pub(crate) const PATHS: [Option<Path>; 4] = [None, Some(Path::Panel), Some(Path::Pixel), Some(Path::Lane)];
 
-fn prepare<T: Element>(
+pub(crate) fn prepare<T: Element>(
     layer: &Layer,
     w: &[T],
     bias: Option<&[T]>,
@@ -203,74 +223,4 @@ fn prepare<T: Element>(
     let options = Options { isa: Some(isa), path, ..Default::default() };
     let filter = TensorView::from_slice(&shape, w).unwrap();
     ConvTranspose::with_options(layer.dialect(), filter, bias, &options).unwrap()
-}
-
-/// Runs a layer every way there is and compares with the reference.
-fn check<T: Element + Real>(numbers: &mut Numbers, layer: &Layer, special: Option<f64>) {
-    let geometry = layer.geometry();
-    let mut x: Vec<T> = numbers.values(geometry.input_shape().iter().product());
-    let mut w: Vec<T> = numbers.values(geometry.filter_shape().iter().product());
-    let bias: Vec<T> = numbers.values(layer.out_channels);
-    let bias = (numbers.below(4) > 0).then_some(bias.as_slice());
-    if let Some(special) = special {
-        let target = if numbers.below(2) == 0 { &mut x } else { &mut w };
-        let index = numbers.below(target.len());
-        target[index] = T::from_f64(special);
-    }
-    let activation =
-        numbers.pick(&[Activation::Identity, Activation::Relu, Activation::Clip { min: -2.0, max: 5.0 }]);
-    let expected = expected(layer, &x, &w, bias, activation);
-    let (x_shape, _) = layer.stored(&geometry.input_shape());
-    let (y_shape, _) = layer.stored(&geometry.output_shape());
-    for isa in isas() {
-        for path in PATHS {
-            let op = prepare(layer, &w, bias, isa, path).with_activation(activation);
-            for threads in [1, 3] {
-                let op = op.clone().with_executor(Arc::new(Scoped(threads)));
-                let mut y = Tensor::from_vec(&y_shape, vec![T::from_f64(-77.0); expected.len()]).unwrap();
-                op.run_into(TensorView::from_slice(&x_shape, &x).unwrap(), y.view_mut()).unwrap();
-                let differs = y.data().iter().zip(&expected).position(|(a, b)| a != b && (a == a || b == b));
-                if let Some(index) = differs {
-                    panic!(
-                        "{isa} {path:?} {threads} threads: element {index} is {:?}, expected {:?}\n{layer:?}\n{}",
-                        y.data()[index],
-                        expected[index],
-                        op.plan(&x_shape).unwrap().explain(),
-                    );
-                }
-            }
-        }
-    }
-}
-
-#[test]
-fn small_layers_equal_the_reference() {
-    let mut numbers = Numbers(0x5eed);
-    for _ in 0..400 {
-        let layer = Layer::draw(&mut numbers, 0);
-        check::<f32>(&mut numbers, &layer, None);
-    }
-}
-
-#[test]
-fn larger_layers_equal_the_reference() {
-    let mut numbers = Numbers(0xbeef);
-    for _ in 0..150 {
-        let layer = Layer::draw(&mut numbers, 1);
-        check::<f32>(&mut numbers, &layer, None);
-        let layer = Layer::draw(&mut numbers, 1);
-        check::<f64>(&mut numbers, &layer, None);
-    }
-}
-
-#[test]
-fn non_finite_values_stay_where_they_belong() {
-    let mut numbers = Numbers(0xface);
-    for special in [f64::INFINITY, f64::NAN, f64::NEG_INFINITY] {
-        for _ in 0..150 {
-            let layer = Layer::draw(&mut numbers, 0);
-            check::<f32>(&mut numbers, &layer, Some(special));
-            check::<f64>(&mut numbers, &layer, Some(special));
-        }
-    }
 }

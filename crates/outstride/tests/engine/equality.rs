@@ -1,0 +1,77 @@
+//! Layers of small integers, whose sums are exact in any order: results must equal the reference's, bit for bit.
+
+use std::sync::Arc;
+
+use outstride::{Activation, Element, Real, Tensor, TensorView};
+
+use crate::layers::{Layer, Numbers, PATHS, Scoped, expected, isas, prepare};
+
+/// Runs a layer every way there is and compares with the reference.
+fn check<T: Element + Real>(numbers: &mut Numbers, layer: &Layer, special: Option<f64>) {
+    let geometry = layer.geometry();
+    let mut x: Vec<T> = numbers.values(geometry.input_shape().iter().product());
+    let mut w: Vec<T> = numbers.values(geometry.filter_shape().iter().product());
+    let bias: Vec<T> = numbers.values(layer.out_channels);
+    let bias = (numbers.below(4) > 0).then_some(bias.as_slice());
+    if let Some(special) = special {
+        let target = if numbers.below(2) == 0 { &mut x } else { &mut w };
+        let index = numbers.below(target.len());
+        target[index] = T::from_f64(special);
+    }
+    let activation =
+        numbers.pick(&[Activation::Identity, Activation::Relu, Activation::Clip { min: -2.0, max: 5.0 }]);
+    let expected = expected(layer, &x, &w, bias, activation);
+    let (x_shape, _) = layer.stored(&geometry.input_shape());
+    let (y_shape, _) = layer.stored(&geometry.output_shape());
+    for isa in isas() {
+        for path in PATHS {
+            let op = prepare(layer, &w, bias, isa, path).with_activation(activation);
+            for threads in [1, 3] {
+                let op = op.clone().with_executor(Arc::new(Scoped(threads)));
+                let mut y = Tensor::from_vec(&y_shape, vec![T::from_f64(-77.0); expected.len()]).unwrap();
+                op.run_into(TensorView::from_slice(&x_shape, &x).unwrap(), y.view_mut()).unwrap();
+                let differs = y.data().iter().zip(&expected).position(|(a, b)| a != b && (a == a || b == b));
+                if let Some(index) = differs {
+                    panic!(
+                        "{isa} {path:?} {threads} threads: element {index} is {:?}, expected {:?}\n{layer:?}\n{}",
+                        y.data()[index],
+                        expected[index],
+                        op.plan(&x_shape).unwrap().explain(),
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn small_layers_equal_the_reference() {
+    let mut numbers = Numbers(0x5eed);
+    for _ in 0..400 {
+        let layer = Layer::draw(&mut numbers, 0);
+        check::<f32>(&mut numbers, &layer, None);
+    }
+}
+
+#[test]
+fn larger_layers_equal_the_reference() {
+    let mut numbers = Numbers(0xbeef);
+    for _ in 0..150 {
+        let layer = Layer::draw(&mut numbers, 1);
+        check::<f32>(&mut numbers, &layer, None);
+        let layer = Layer::draw(&mut numbers, 1);
+        check::<f64>(&mut numbers, &layer, None);
+    }
+}
+
+#[test]
+fn non_finite_values_stay_where_they_belong() {
+    let mut numbers = Numbers(0xface);
+    for special in [f64::INFINITY, f64::NAN, f64::NEG_INFINITY] {
+        for _ in 0..150 {
+            let layer = Layer::draw(&mut numbers, 0);
+            check::<f32>(&mut numbers, &layer, Some(special));
+            check::<f64>(&mut numbers, &layer, Some(special));
+        }
+    }
+}

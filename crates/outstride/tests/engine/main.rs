@@ -1,0 +1,8 @@
+//! The fast engine against the reference: every instruction set, path, layout and number of threads, on thousands of
+//! generated layers.
+
+mod accuracy;
+mod activations;
+mod equality;
+mod layers;
+mod threads;

@@ -1,0 +1,38 @@
+//! The number of threads changes nothing, not even the last bit.
+
+use std::sync::Arc;
+
+use outstride::TensorView;
+
+use crate::layers::{Layer, Numbers, PATHS, Scoped, isas, prepare};
+
+#[test]
+fn results_are_the_same_bits_for_every_number_of_threads() {
+    let mut numbers = Numbers(0xd1ce);
+    for _ in 0..60 {
+        let layer = Layer::draw(&mut numbers, 1);
+        let geometry = layer.geometry();
+        let x: Vec<f32> = numbers.reals(geometry.input_shape().iter().product());
+        let w: Vec<f32> = numbers.reals(geometry.filter_shape().iter().product());
+        let (shape, _) = layer.stored(&geometry.input_shape());
+        for isa in isas() {
+            for path in PATHS {
+                let op = prepare(&layer, &w, None, isa, path);
+                let run = |threads: usize| {
+                    let op = op.clone().with_executor(Arc::new(Scoped(threads)));
+                    op.run(TensorView::from_slice(&shape, &x).unwrap()).unwrap()
+                };
+                let alone = run(1);
+                for threads in [1, 2, 3, 8] {
+                    let bits =
+                        |values: &[f32]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
+                    assert_eq!(
+                        bits(run(threads).data()),
+                        bits(alone.data()),
+                        "{threads} threads, {isa}, {layer:?}"
+                    );
+                }
+            }
+        }
+    }
+}
