@@ -10,8 +10,11 @@ pub(crate) fn run() -> Result<()> {
     run_if_installed("clippy", "clippy", &clippy)?;
     Step::cargo("doc --workspace --no-deps").env("RUSTDOCFLAGS", "-D warnings").run()?;
     Step::cargo("test --workspace").run()?;
-    Step::cargo("run --quiet --package outstride-cli -- check conformance/").run()?;
-    Step::cargo("run --quiet --package outstride-cli -- check --policy runtime conformance/").run()?;
+    let check = "run --quiet --package outstride-cli -- check";
+    for isa in ["portable", "avx2", "avx512"] {
+        Step::cargo(&format!("{check} conformance/")).env("OUTSTRIDE_ISA", isa).run()?;
+    }
+    Step::cargo(&format!("{check} --policy runtime conformance/")).run()?;
     eprintln!("\nxtask: every step passed");
     Ok(())
 }

@@ -45,27 +45,15 @@ impl<'a, T: Copy> Output<'a, T> {
         }
     }
 
-    /// Writes `even[0], odd[0], even[1], odd[1], …` from index `first` on.
+    /// The memory from index `first` on, of which `count` elements are inside.
     ///
     /// # Panics
     ///
-    /// If an element would lie outside the memory, or the runs have different lengths.
-    ///
-    /// # Safety
-    ///
-    /// No other thread may write any of these elements at the same time.
+    /// If an element would lie outside the memory.
     #[inline]
-    pub unsafe fn write_interleaved(&self, first: isize, even: &[T], odd: &[T]) {
-        assert_eq!(even.len(), odd.len());
-        self.check(first, 1, 2 * even.len());
-        // SAFETY: as in `write`.
-        unsafe {
-            let target = self.start.offset(first);
-            for index in 0..even.len() {
-                target.add(2 * index).write(even[index]);
-                target.add(2 * index + 1).write(odd[index]);
-            }
-        }
+    pub(crate) fn run(&self, first: isize, count: usize) -> *mut T {
+        self.check(first, 1, count);
+        self.start.wrapping_offset(first)
     }
 
     /// Writes one value `count` times from index `first` on, `stride` elements apart.

@@ -126,6 +126,12 @@ impl<T: PortableScalar, const LANES: usize> Simd for Portable<T, LANES> {
     }
 
     #[inline(always)]
+    unsafe fn zip(a: [T; LANES], b: [T; LANES]) -> [[T; LANES]; 2] {
+        let lane = |index: usize| if index % 2 == 0 { a[index / 2] } else { b[index / 2] };
+        [array::from_fn(lane), array::from_fn(|index| lane(LANES + index))]
+    }
+
+    #[inline(always)]
     unsafe fn any_nan(v: [T; LANES]) -> bool {
         // Only NaN differs from itself.
         #[allow(clippy::eq_op)]

@@ -91,6 +91,9 @@ pub(crate) trait Simd: Copy + 'static {
         no: Self::Vector,
     ) -> Self::Vector;
 
+    /// The lanes of both in turns, `a[0], b[0], a[1], b[1], …`, as two vectors.
+    unsafe fn zip(a: Self::Vector, b: Self::Vector) -> [Self::Vector; 2];
+
     /// Whether any lane is NaN.
     unsafe fn any_nan(v: Self::Vector) -> bool;
 }

@@ -5,8 +5,10 @@ use std::fmt;
 use outstride_spec::{Activation, DType};
 
 use crate::activation::activate;
+use crate::interleave::{InterleaveKernel, interleave};
 use crate::isa::Isa;
 use crate::lane::{LaneKernel, LaneTile, lane};
+use crate::output::Output;
 use crate::panel::{MAX_ROWS, PanelKernels, PanelTile, panel};
 use crate::peak::{self, Probes};
 use crate::pixel::{PixelKernels, PixelTile, pixel};
@@ -31,6 +33,7 @@ pub struct Kernels<T: Scalar> {
     pixel: PixelKernels<T>,
     lane: LaneKernel<T>,
     activate: unsafe fn(&mut [T], &Activation),
+    interleave: InterleaveKernel<T>,
     probes: Probes<T>,
 }
 
@@ -141,6 +144,23 @@ impl<T: Real> Kernels<T> {
         unsafe { (self.probes.write)(values) }
     }
 
+    /// Writes `even[0], odd[0], even[1], odd[1], …` from index `first` of the output on.
+    ///
+    /// # Panics
+    ///
+    /// If an element would lie outside the memory, or the runs have different lengths.
+    ///
+    /// # Safety
+    ///
+    /// No other thread may write any of these elements at the same time.
+    pub unsafe fn write_interleaved(&self, y: &Output<'_, T>, first: isize, even: &[T], odd: &[T]) {
+        assert_eq!(even.len(), odd.len());
+        let target = y.run(first, 2 * even.len());
+        // SAFETY: the CPU has the instruction set, or `kernels` would not have given `self`; the run is inside the
+        // output, and the caller vouches that it is this thread's own.
+        unsafe { (self.interleave)(even, odd, target) }
+    }
+
     /// The names of the table's entries, such as `f32_panel_14x2_avx512`.
     pub fn names(&self) -> Vec<KernelName> {
         let name = |family, columns, vectors| KernelName {
@@ -238,6 +258,12 @@ macro_rules! kernels_of {
             unsafe { peak::write::<$simd>(values) }
         }
 
+        $(#[target_feature(enable = $feature)])*
+        unsafe fn interleave_kernel(even: &[T], odd: &[T], target: *mut T) {
+            // SAFETY: the features are those of the instruction set; the caller vouches for the rest.
+            unsafe { interleave::<$simd>(even, odd, target) }
+        }
+
         const { $(assert!($rows <= MAX_ROWS);)* }
         Kernels {
             isa: $isa,
@@ -250,6 +276,7 @@ macro_rules! kernels_of {
             },
             lane: lane_kernel,
             activate: activate_kernel,
+            interleave: interleave_kernel,
             probes: Probes {
                 chains: peak::chains($isa),
                 arithmetic: probe_arithmetic,

@@ -105,6 +105,15 @@ impl Simd for Avx2F32 {
     }
 
     #[inline(always)]
+    unsafe fn zip(a: __m256, b: __m256) -> [__m256; 2] {
+        // SAFETY: the caller vouches for AVX2. Unpacking works within 128-bit halves, which are then put in order.
+        unsafe {
+            let (low, high) = (_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
+            [_mm256_permute2f128_ps::<0x20>(low, high), _mm256_permute2f128_ps::<0x31>(low, high)]
+        }
+    }
+
+    #[inline(always)]
     unsafe fn any_nan(v: __m256) -> bool {
         // SAFETY: the caller vouches for AVX2.
         unsafe { _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_UNORD_Q>(v, v)) != 0 }
@@ -209,6 +218,15 @@ impl Simd for Avx2F64 {
     unsafe fn select_less(a: __m256d, b: __m256d, yes: __m256d, no: __m256d) -> __m256d {
         // SAFETY: the caller vouches for AVX2.
         unsafe { _mm256_blendv_pd(no, yes, _mm256_cmp_pd::<_CMP_LT_OQ>(a, b)) }
+    }
+
+    #[inline(always)]
+    unsafe fn zip(a: __m256d, b: __m256d) -> [__m256d; 2] {
+        // SAFETY: the caller vouches for AVX2. Unpacking works within 128-bit halves, which are then put in order.
+        unsafe {
+            let (low, high) = (_mm256_unpacklo_pd(a, b), _mm256_unpackhi_pd(a, b));
+            [_mm256_permute2f128_pd::<0x20>(low, high), _mm256_permute2f128_pd::<0x31>(low, high)]
+        }
     }
 
     #[inline(always)]

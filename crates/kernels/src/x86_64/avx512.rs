@@ -100,6 +100,16 @@ impl Simd for Avx512F32 {
     }
 
     #[inline(always)]
+    unsafe fn zip(a: __m512, b: __m512) -> [__m512; 2] {
+        // SAFETY: the caller vouches for AVX-512.
+        unsafe {
+            let low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+            let high = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+            [_mm512_permutex2var_ps(a, low, b), _mm512_permutex2var_ps(a, high, b)]
+        }
+    }
+
+    #[inline(always)]
     unsafe fn any_nan(v: __m512) -> bool {
         // SAFETY: the caller vouches for AVX-512.
         unsafe { _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(v, v) != 0 }
@@ -199,6 +209,16 @@ impl Simd for Avx512F64 {
     unsafe fn select_less(a: __m512d, b: __m512d, yes: __m512d, no: __m512d) -> __m512d {
         // SAFETY: the caller vouches for AVX-512.
         unsafe { _mm512_mask_blend_pd(_mm512_cmp_pd_mask::<_CMP_LT_OQ>(a, b), no, yes) }
+    }
+
+    #[inline(always)]
+    unsafe fn zip(a: __m512d, b: __m512d) -> [__m512d; 2] {
+        // SAFETY: the caller vouches for AVX-512.
+        unsafe {
+            let low = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11);
+            let high = _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15);
+            [_mm512_permutex2var_pd(a, low, b), _mm512_permutex2var_pd(a, high, b)]
+        }
     }
 
     #[inline(always)]

@@ -29,6 +29,8 @@ pub(super) struct Line {
     pub(super) taps: Vec<LineTap>,
     pub(super) weight_stride: usize,
     pub(super) columns: Vec<Column>,
+    /// Of each of the columns, the first that has the same phase.
+    pub(super) same_phase: Vec<usize>,
 }
 
 /// One output channel of one phase.
@@ -106,7 +108,9 @@ impl Block {
 impl Line {
     fn new(taps: Vec<LineTap>, weight_stride: usize, columns: Vec<Column>) -> Self {
         let last = |column: &Column| column.residues.last().copied().unwrap_or(0);
-        Line { residues: distinct(columns.iter().map(last)), taps, weight_stride, columns }
+        let first_of = |column: &Column| columns.iter().position(|other| other.residues == column.residues);
+        let same_phase = columns.iter().map(|column| first_of(column).unwrap_or(0)).collect();
+        Line { residues: distinct(columns.iter().map(last)), taps, weight_stride, columns, same_phase }
     }
 
     /// Its positions along the last axis.

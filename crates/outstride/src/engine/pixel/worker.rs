@@ -27,9 +27,14 @@ pub(super) struct Worker<'a, T: Real> {
     starts: Vec<usize>,
     /// The positions of each of the current block's lines.
     lines: Vec<Span>,
+    /// Where the values of each column go, line by line, known for the first column of every phase.
+    strips: Vec<Strip>,
+    /// Positions per tile.
+    width: usize,
 }
 
 /// The part of a column's tile that lies inside the output.
+#[derive(Clone, Copy)]
 struct Strip {
     /// Lanes `from..to` of the column's values.
     from: usize,
@@ -49,6 +54,8 @@ impl<'a, T: Real> Worker<'a, T> {
             tiles: Vec::new(),
             starts: Vec::new(),
             lines: Vec::new(),
+            strips: Vec::new(),
+            width: 1,
         }
     }
 
@@ -165,14 +172,15 @@ impl<'a, T: Real> Worker<'a, T> {
         }
     }
 
-    fn store(&self, block: &Block, q: &[i64], first: usize, width: usize) {
+    fn store(&mut self, block: &Block, q: &[i64], first: usize, width: usize) {
+        self.collect_strips(block, q, first, width);
         let y = &self.problem.y;
         let last = &self.problem.axes[q.len()];
         let step = last.stride as isize * last.y_stride;
         for store in &block.stores {
             match *store {
                 Store::Alone(column) => {
-                    let strip = self.strip(block, column, q, first, width);
+                    let strip = self.strip(block, column);
                     let values = self.values(block, column, width);
                     let target = strip.target + strip.from as isize * step;
                     // SAFETY: each output belongs to one position of one phase, and each task has its own positions
@@ -180,8 +188,8 @@ impl<'a, T: Real> Worker<'a, T> {
                     unsafe { y.write(target, step, &values[strip.from..strip.to]) };
                 }
                 Store::Interleaved(a, b) => {
-                    let mut even = (self.strip(block, a, q, first, width), self.values(block, a, width));
-                    let mut odd = (self.strip(block, b, q, first, width), self.values(block, b, width));
+                    let mut even = (self.strip(block, a), self.values(block, a, width));
+                    let mut odd = (self.strip(block, b), self.values(block, b, width));
                     if odd.0.target < even.0.target {
                         std::mem::swap(&mut even, &mut odd);
                     }
@@ -191,8 +199,9 @@ impl<'a, T: Real> Worker<'a, T> {
                     let to = if in_turns { low.to.min(high.to).max(from) } else { from };
                     if from < to {
                         let target = low.target + from as isize * step;
+                        let kernels = self.problem.filter.kernels;
                         // SAFETY: as above.
-                        unsafe { y.write_interleaved(target, &even[from..to], &odd[from..to]) };
+                        unsafe { kernels.write_interleaved(y, target, &even[from..to], &odd[from..to]) };
                     }
                     for (strip, values) in [(low, even), (high, odd)] {
                         for lane in (strip.from..from.min(strip.to)).chain(to.max(strip.from)..strip.to) {
@@ -213,23 +222,45 @@ impl<'a, T: Real> Worker<'a, T> {
         &self.tiles[self.starts[line] + column * width..][..width]
     }
 
-    /// Where a column's values of the current stretch go. The strip is empty if the row has no outputs in its phase.
-    fn strip(&self, block: &Block, (line, column): ColumnId, q: &[i64], first: usize, width: usize) -> Strip {
-        let problem = self.problem;
-        let q_last = self.lines[line].first + first as i64;
-        let column = &block.lines[line].columns[column];
-        let mut target = problem.y_channel(self.group, column.channel);
+    /// Where a column's values of the current stretch go.
+    fn strip(&self, block: &Block, (line, column): ColumnId) -> Strip {
+        let of_line = &block.lines[line];
+        let strip = self.strips[self.starts[line] / self.width + of_line.same_phase[column]];
+        let channel = self.problem.y_channel(self.group, of_line.columns[column].channel);
+        Strip { target: strip.target + channel, ..strip }
+    }
+
+    /// Finds where the values of each line's phases go. A strip is empty if the row has no outputs in its phase.
+    fn collect_strips(&mut self, block: &Block, q: &[i64], first: usize, width: usize) {
+        self.width = width;
+        self.strips.clear();
+        for (line, span) in block.lines.iter().zip(&self.lines) {
+            for (number, column) in line.columns.iter().enumerate() {
+                let strip = if line.same_phase[number] == number {
+                    self.strip_of_phase(&column.residues, q, span.first + first as i64, width)
+                } else {
+                    Strip { from: 0, to: 0, target: 0 }
+                };
+                self.strips.push(strip);
+            }
+        }
+    }
+
+    /// Where the values of channel 0 in a phase go, from position `q_last` of a row on.
+    fn strip_of_phase(&self, residues: &[usize], q: &[i64], q_last: i64, width: usize) -> Strip {
+        let mut target = 0;
         for (axis, &q) in q.iter().enumerate() {
-            let of_axis = &problem.axes[axis];
-            let output = of_axis.output_at(q, column.residues[axis]);
+            let of_axis = &self.problem.axes[axis];
+            let output = of_axis.output_at(q, residues[axis]);
             if output < 0 || output >= of_axis.output as i64 {
                 return Strip { from: 0, to: 0, target };
             }
             target += output as isize * of_axis.y_stride;
         }
-        let last = &problem.axes[q.len()];
-        let inside = last.span(column.residues[q.len()]);
-        target += last.output_at(q_last, column.residues[q.len()]) as isize * last.y_stride;
+        let last = &self.problem.axes[q.len()];
+        let residue = residues[q.len()];
+        let inside = last.span(residue);
+        target += last.output_at(q_last, residue) as isize * last.y_stride;
         let lane = |position: i64| (position - q_last).clamp(0, width as i64) as usize;
         let (from, to) = (lane(inside.first), lane(inside.end()));
         Strip { from, to: to.max(from), target }
