@@ -45,6 +45,22 @@ impl<'a, T: Copy> Output<'a, T> {
         }
     }
 
+    /// Writes one value.
+    ///
+    /// # Panics
+    ///
+    /// If the element lies outside the memory.
+    ///
+    /// # Safety
+    ///
+    /// No other thread may write this element at the same time.
+    #[inline]
+    pub unsafe fn set(&self, index: isize, value: T) {
+        self.check(index, 1, 1);
+        // SAFETY: the element is inside; the caller vouches for exclusiveness.
+        unsafe { self.start.offset(index).write(value) };
+    }
+
     /// The memory from index `first` on, of which `count` elements are inside.
     ///
     /// # Panics

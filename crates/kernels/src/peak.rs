@@ -20,7 +20,7 @@ pub(crate) struct Probes<T: Scalar> {
 /// latency need eight; portable vectors take two registers each, and more for what lies between multiply and add.
 pub(crate) const fn chains(isa: Isa) -> usize {
     match isa {
-        Isa::Portable => 5,
+        Isa::Portable => 6,
         Isa::Avx2 | Isa::Avx512 => 12,
     }
 }
@@ -42,10 +42,24 @@ pub(crate) unsafe fn arithmetic<S: Simd, const CHAINS: usize>(rounds: usize) {
                 *sum = S::multiply_add(*sum, half, half);
             }
         }
-        for sum in sums {
-            black_box(S::any_nan(sum));
-        }
+        keep::<S, CHAINS>(&sums);
     }
+}
+
+/// Makes the compiler compute the sums. Stores, because it is by them that it finds what the portable vectors are.
+///
+/// # Safety
+///
+/// The CPU must have `S`'s instruction set.
+#[inline(always)]
+unsafe fn keep<S: Simd, const COUNT: usize>(sums: &[S::Vector; COUNT]) {
+    const { assert!(S::LANES <= 16) };
+    let mut memory = [[S::Scalar::default(); 16]; COUNT];
+    for (sum, memory) in sums.iter().zip(&mut memory) {
+        // SAFETY: the caller vouches for the instruction set; no vector has more than 16 lanes.
+        unsafe { S::store(memory.as_mut_ptr(), *sum) };
+    }
+    black_box(&memory);
 }
 
 /// Reads every whole group of four vectors.
@@ -63,9 +77,7 @@ pub(crate) unsafe fn read<S: Simd>(values: &[S::Scalar]) {
                 *sum = S::add(*sum, S::load(chunk.as_ptr().add(index * S::LANES)));
             }
         }
-        for sum in sums {
-            black_box(S::any_nan(sum));
-        }
+        keep::<S, 4>(&sums);
     }
 }
 

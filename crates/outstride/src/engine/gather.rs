@@ -6,6 +6,10 @@ use outstride_kernels::Scalar;
 use super::axis::{EngineAxis, Span};
 use super::boxes::Boxes;
 
+/// Input of one box where the weights do not stay in the second-level cache, and every box means another pass over
+/// them.
+pub(crate) const INPUT_BYTES_PER_PASS: usize = 5 << 18;
+
 /// Input positions with their channels side by side.
 pub(crate) struct Rows<'a, T> {
     /// Channel 0 of the input position with all indices 0 (which a copied box need not contain).

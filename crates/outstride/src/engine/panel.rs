@@ -16,9 +16,6 @@ const WEIGHT_BYTES: usize = 1 << 19;
 /// Input of one box where all weights stay in the second-level cache anyway.
 const INPUT_BYTES: usize = 1 << 19;
 
-/// Input of one box where they do not, and every box means another pass over them.
-const INPUT_BYTES_PER_PASS: usize = 5 << 18;
-
 /// Panels that read the same inputs at the same positions: their row pointers are computed once.
 #[derive(Debug)]
 struct Class {
@@ -88,7 +85,7 @@ impl PanelPlan {
         let in_place = x_channel_stride == 1 || filter.in_channels == 1;
         let row_bytes = filter.in_channels * size_of::<T>();
         let weights = filter.bytes() / filter.groups;
-        let input_bytes = if weights > 2 * WEIGHT_BYTES { INPUT_BYTES_PER_PASS } else { INPUT_BYTES };
+        let input_bytes = if weights > 2 * WEIGHT_BYTES { gather::INPUT_BYTES_PER_PASS } else { INPUT_BYTES };
         let rows = filter.kernels.panel_rows();
         let wanted = 4 * threads;
         let boxes = Boxes::cut(space.clone(), &vec![1; axes.len()], |chunk, boxes| {
@@ -107,6 +104,11 @@ impl PanelPlan {
         };
         let map: usize = space[1..].iter().map(|span| span.count).product();
         PanelPlan { classes, boxes, splits, reach, in_place, batch_innermost: map <= 256 }
+    }
+
+    /// How often the weights are passed over.
+    pub(crate) fn passes(&self) -> usize {
+        self.boxes.len()
     }
 
     pub(crate) fn tasks<T: Real>(&self, filter: &PackedFilter<T>) -> usize {
@@ -414,10 +416,18 @@ impl<'a, T: Real> Worker<'a, T> {
 
     fn store(&self, prepared: &Prepared<'_, T>, spans: &[Span]) {
         let width = prepared.bias.len();
+        let row_distance = match self.rows.as_slice() {
+            [first, second, ..] => second.y - first.y,
+            _ => isize::MAX,
+        };
+        let by_columns = |run: &&Run| row_distance.unsigned_abs() < run.stride.unsigned_abs();
+        for run in prepared.runs.iter().filter(by_columns) {
+            self.store_by_columns(run, width);
+        }
         for (number, row) in self.rows.iter().enumerate() {
             let values = &self.tile[number * width..(number + 1) * width];
             if row.interior {
-                for run in &prepared.runs {
+                for run in prepared.runs.iter().filter(|run| !by_columns(run)) {
                     let values = &values[run.column..run.column + run.len];
                     // SAFETY: each output belongs to one position of one phase, and each task has its own positions
                     // and panels.
@@ -426,6 +436,19 @@ impl<'a, T: Real> Worker<'a, T> {
             } else {
                 let index = &self.indices[number * spans.len()..(number + 1) * spans.len()];
                 self.store_border_row(prepared.panel, values, row.y, spans, index);
+            }
+        }
+    }
+
+    /// Stores a run whose elements are farther apart than rows are, column by column: otherwise the columns of one row
+    /// tend to fall into the same set of a cache.
+    fn store_by_columns(&self, run: &Run, width: usize) {
+        for column in 0..run.len {
+            let offset = run.offset + column as isize * run.stride;
+            for (number, row) in self.rows.iter().enumerate().filter(|(_, row)| row.interior) {
+                let value = self.tile[number * width + run.column + column];
+                // SAFETY: as in `store`.
+                unsafe { self.problem.y.set(row.y + offset, value) };
             }
         }
     }

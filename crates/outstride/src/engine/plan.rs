@@ -275,10 +275,36 @@ fn elements(sizes: impl Iterator<Item = usize>, channels: usize) -> f64 {
     sizes.map(|size| size as f64).product::<f64>() * channels as f64
 }
 
-/// Cycles to store the outputs: runs along memory are cheap, scattered elements are not.
-fn store_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, contiguous: bool) -> f64 {
+/// How a path's outputs reach memory.
+enum Stores {
+    /// As runs of neighbouring elements.
+    Runs,
+    /// Element by element, but line by line.
+    Elements,
+    /// Element by element, each to another line. Beyond the caches every line is fetched and written back many times.
+    Scattered,
+}
+
+/// Cycles to store the outputs.
+fn store_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, stores: Stores) -> f64 {
+    const CACHED_BYTES: f64 = (1 << 20) as f64;
     let outputs = elements(axes.iter().map(|axis| axis.output), filter.out_channels * filter.groups);
-    outputs * if contiguous { 4.0 / filter.kernels.lanes() as f64 } else { 1.6 }
+    let image = outputs / axes[0].output as f64 * size_of::<T>() as f64;
+    outputs
+        * match stores {
+            Stores::Runs => 4.0 / filter.kernels.lanes() as f64,
+            Stores::Elements => 1.6,
+            Stores::Scattered if image <= CACHED_BYTES => 2.0,
+            Stores::Scattered => 12.0,
+        }
+}
+
+/// Cycles to fetch weights that no cache near the core holds, once per pass over them.
+fn weight_cycles<T: Real>(filter: &PackedFilter<T>, passes: usize) -> f64 {
+    const CACHED_BYTES: usize = 1 << 20;
+    const BYTES_PER_CYCLE: f64 = 8.0;
+    let bytes = filter.bytes();
+    if bytes / filter.groups <= CACHED_BYTES { 0.0 } else { (bytes * passes) as f64 / BYTES_PER_CYCLE }
 }
 
 fn panel_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, strides: &Strides) -> f64 {
@@ -290,13 +316,20 @@ fn panel_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, stri
     } else {
         1.2 * elements(axes.iter().map(|axis| axis.input), filter.in_channels * filter.groups)
     };
-    compute + copy + store_cycles(axes, filter, strides.y_channel == 1)
+    let stores = if strides.y_channel == 1 { Stores::Runs } else { Stores::Scattered };
+    compute + copy + weight_cycles(filter, plan.passes()) + store_cycles(axes, filter, stores)
 }
 
 fn pixel_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>) -> f64 {
     let last = &axes[axes.len() - 1];
-    let contiguous = last.y_stride == 1 && last.stride <= 2;
-    pixel::cycles(axes, filter) + store_cycles(axes, filter, contiguous)
+    let stores = match (last.y_stride, last.stride) {
+        (1, ..=2) => Stores::Runs,
+        (1, _) => Stores::Elements,
+        _ => Stores::Scattered,
+    };
+    // Each pass reads a panel's lines once per block of its columns.
+    let passes = PixelPlan::new(axes, filter, 1).passes() * 3;
+    pixel::cycles(axes, filter) + weight_cycles(filter, passes) + store_cycles(axes, filter, stores)
 }
 
 fn lane_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, strides: &Strides) -> f64 {
@@ -311,5 +344,6 @@ fn lane_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, strid
     } else {
         1.2 * elements(axes.iter().map(|axis| axis.input), filter.groups)
     };
-    outputs * (60.0 + taps * (8.0 + vectors)) + copy + store_cycles(axes, filter, strides.y_channel == 1)
+    let stores = if strides.y_channel == 1 { Stores::Runs } else { Stores::Scattered };
+    outputs * (60.0 + taps * (8.0 + vectors)) + copy + store_cycles(axes, filter, stores)
 }

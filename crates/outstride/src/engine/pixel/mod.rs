@@ -18,8 +18,11 @@ use super::problem::Problem;
 pub(crate) use blocks::{Block, of_filter as blocks_of};
 use worker::Worker;
 
-/// Input of one box, and of its copy.
+/// Input of one box, and of its copy, where all weights stay in the second-level cache anyway.
 const INPUT_BYTES: usize = 1 << 18;
+
+/// Weights beyond this do not stay there.
+const CACHED_WEIGHT_BYTES: usize = 1 << 20;
 
 /// From this many channels on, their distance in a channels-first tensor may make them compete for the same places of
 /// a cache; a compact copy of the box does not.
@@ -62,18 +65,24 @@ impl PixelPlan {
         let mut granules = vec![1; axes.len()];
         granules[axes.len() - 1] = 8 * filter.kernels.lanes();
         let wanted = 4 * threads;
+        let cached = filter.bytes() / filter.groups <= CACHED_WEIGHT_BYTES;
+        let input_bytes = if cached { INPUT_BYTES } else { gather::INPUT_BYTES_PER_PASS };
         let boxes = Boxes::cut(space, &granules, |chunk, boxes| {
             let input = gather::input_positions(axes, chunk, &reach);
-            let fits = input.saturating_mul(filter.in_channels * size_of::<T>()) <= INPUT_BYTES;
-            fits && (threads == 1 || boxes * filter.groups >= wanted)
+            let fits = input.saturating_mul(filter.in_channels * size_of::<T>()) <= input_bytes;
+            // Where weights dominate, threads share them out rather than each passing over all of them.
+            let by_blocks = !cached && blocks.len() >= wanted;
+            fits && (threads == 1 || by_blocks || boxes * filter.groups >= wanted)
         });
         let items = (boxes.len() * filter.groups).max(1);
-        let splits = if threads == 1 || items >= 2 * threads {
-            1
-        } else {
-            wanted.div_ceil(items).min(blocks.len()).max(1)
-        };
+        let splits =
+            if threads == 1 || items >= wanted { 1 } else { wanted.div_ceil(items).min(blocks.len()).max(1) };
         PixelPlan { boxes, splits, reach, line_starts, copies }
+    }
+
+    /// How often the weights are passed over.
+    pub(crate) fn passes(&self) -> usize {
+        self.boxes.len()
     }
 
     pub(crate) fn tasks<T: Real>(&self, filter: &PackedFilter<T>) -> usize {

@@ -18,19 +18,30 @@ pub(super) struct Worker<'a, T: Real> {
     problem: &'a Problem<'a, T>,
     group: usize,
     planes: Planes<'a, T>,
+    /// The taps of the current row that meet the input on every axis but the last, line by line.
+    row_taps: Vec<Vec<RowTap<T>>>,
     taps: Vec<PixelTap<T>>,
     /// Of each of `taps`, its number among the line's taps.
     numbers: Vec<usize>,
     /// Per line, `[column][position]`, one behind the other.
     tiles: Vec<T>,
-    /// Where each line's tile begins.
+    /// Where each line's columns begin, counted in columns.
     starts: Vec<usize>,
+    /// The bias of every column, line by line.
+    bias: Vec<T>,
     /// The positions of each of the current block's lines.
     lines: Vec<Span>,
     /// Where the values of each column go, line by line, known for the first column of every phase.
     strips: Vec<Strip>,
-    /// Positions per tile.
-    width: usize,
+}
+
+/// A tap that meets the input on every axis but the last, where that is still open.
+struct RowTap<T> {
+    number: usize,
+    /// Channel 0 at index 0 of the last axis.
+    input: *const T,
+    weights: *const T,
+    delta: i64,
 }
 
 /// The part of a column's tile that lies inside the output.
@@ -49,13 +60,14 @@ impl<'a, T: Real> Worker<'a, T> {
             problem,
             group,
             planes,
+            row_taps: Vec::new(),
             taps: Vec::new(),
             numbers: Vec::new(),
             tiles: Vec::new(),
             starts: Vec::new(),
+            bias: Vec::new(),
             lines: Vec::new(),
             strips: Vec::new(),
-            width: 1,
         }
     }
 
@@ -67,8 +79,7 @@ impl<'a, T: Real> Worker<'a, T> {
         if outer.iter().any(|span| span.count == 0) {
             return;
         }
-        self.lines.clear();
-        self.lines.extend(block.lines.iter().map(|line| line.span(&self.problem.axes[last])));
+        self.begin(block);
         let mut q: Vec<i64> = outer.iter().map(|span| span.first).collect();
         loop {
             self.row(block, &q, &spans[last]);
@@ -80,9 +91,28 @@ impl<'a, T: Real> Worker<'a, T> {
         }
     }
 
+    /// Collects what all rows of a block have in common.
+    fn begin(&mut self, block: &Block) {
+        let problem = self.problem;
+        let last = &problem.axes[problem.axes.len() - 1];
+        self.lines.clear();
+        self.starts.clear();
+        self.bias.clear();
+        for line in &block.lines {
+            self.lines.push(line.span(last));
+            self.starts.push(self.bias.len());
+            let first = self.group * problem.filter.out_channels;
+            self.bias.extend(line.columns.iter().map(|column| problem.filter.bias[first + column.channel]));
+        }
+        self.row_taps.resize_with(block.lines.len(), Vec::new);
+    }
+
     /// Computes one row of a block, stretch by stretch.
     fn row(&mut self, block: &Block, q: &[i64], stretch: &Span) {
         let kernels = self.problem.filter.kernels;
+        for (index, line) in block.lines.iter().enumerate() {
+            self.collect_row_taps(index, line, q);
+        }
         let longest = self.lines.iter().map(|span| span.count).max().unwrap_or(0);
         let columns = block.lines.iter().map(|line| line.columns.len()).max().unwrap_or(0);
         let end = (stretch.end() as usize).min(longest);
@@ -90,18 +120,12 @@ impl<'a, T: Real> Worker<'a, T> {
         while first < end {
             let vectors = vectors_for(kernels, columns, (end - first).div_ceil(kernels.lanes()));
             let width = vectors * kernels.lanes();
-            self.starts.clear();
-            let mut used = 0;
-            for line in &block.lines {
-                self.starts.push(used);
-                used += line.columns.len() * width;
-            }
+            let used = self.bias.len() * width;
             if self.tiles.len() < used {
                 self.tiles.resize(used, T::default());
             }
             for (index, line) in block.lines.iter().enumerate() {
-                let q_last = self.lines[index].first + first as i64;
-                self.tile(line, q, q_last, vectors, self.starts[index]);
+                self.tile(index, line, first, vectors);
             }
             kernels.activate(&mut self.tiles[..used], &self.problem.activation);
             self.store(block, q, first, width);
@@ -110,25 +134,20 @@ impl<'a, T: Real> Worker<'a, T> {
     }
 
     /// Computes one line for a stretch of a row.
-    fn tile(&mut self, line: &Line, q: &[i64], q_last: i64, vectors: usize, start: usize) {
-        let problem = self.problem;
-        let filter = problem.filter;
+    fn tile(&mut self, index: usize, line: &Line, first: usize, vectors: usize) {
+        let filter = self.problem.filter;
         let width = vectors * filter.kernels.lanes();
-        self.collect_taps(line, q, q_last, width);
+        self.collect_taps(index, first, width);
         let columns = line.columns.len();
-        let first_bias = self.group * filter.out_channels;
-        let mut bias = [T::default(); outstride_kernels::MAX_COLUMNS];
-        for (value, column) in bias.iter_mut().zip(&line.columns) {
-            *value = filter.bias[first_bias + column.channel];
-        }
+        let start = self.starts[index];
         let tile = PixelTile {
             taps: &self.taps,
             channels: filter.in_channels,
             channel_stride: self.planes.channel_stride(),
             weight_stride: line.weight_stride,
-            bias: &bias,
+            bias: &self.bias[start..start + columns],
         };
-        let out = &mut self.tiles[start..start + columns * width];
+        let out = &mut self.tiles[start * width..(start + columns) * width];
         // SAFETY: positions are next to each other on the last axis (the planner's condition, or the copy's layout),
         // and `from..to` are those whose input index lies inside what `planes` holds, at every channel of the group;
         // the weights of the line's columns lie next to each other at every channel.
@@ -139,12 +158,11 @@ impl<'a, T: Real> Worker<'a, T> {
         }
     }
 
-    /// The taps that meet the input from position `q_last` of a row on.
-    fn collect_taps(&mut self, line: &Line, q: &[i64], q_last: i64, width: usize) {
+    /// The taps of a line that meet the input on every axis but the last.
+    fn collect_row_taps(&mut self, index: usize, line: &Line, q: &[i64]) {
         let filter = self.problem.filter;
-        self.taps.clear();
-        self.numbers.clear();
-        let last = q.len();
+        let taps = &mut self.row_taps[index];
+        taps.clear();
         'taps: for (number, tap) in line.taps.iter().enumerate() {
             let mut offset = 0isize;
             for (axis, &q) in q.iter().enumerate() {
@@ -154,20 +172,35 @@ impl<'a, T: Real> Worker<'a, T> {
                 }
                 offset += index as isize * self.planes.stride(axis);
             }
-            let index = q_last - tap.deltas[last] as i64;
-            let inside = self.planes.span(last);
+            let weights = match tap.weights {
+                WeightsAt::Panel { panel, element } => {
+                    &filter.panel_weights(self.group, filter.panel(panel))[element..]
+                }
+                WeightsAt::Depthwise { element } => &filter.depthwise_weights(element)[self.group..],
+            };
+            taps.push(RowTap {
+                number,
+                input: self.planes.origin().wrapping_offset(offset),
+                weights: weights.as_ptr(),
+                delta: tap.deltas[q.len()] as i64,
+            });
+        }
+    }
+
+    /// The taps of a line that meet the input in the stretch from position `first` on.
+    fn collect_taps(&mut self, line: usize, first: usize, width: usize) {
+        self.taps.clear();
+        self.numbers.clear();
+        let q = self.lines[line].first + first as i64;
+        let inside = self.planes.span(self.problem.axes.len() - 1);
+        for tap in &self.row_taps[line] {
+            let index = q - tap.delta;
             let lane = |position: i64| (position - index).clamp(0, width as i64) as usize;
             let (from, to) = (lane(inside.first), lane(inside.end()));
             if from < to {
-                let weights = match tap.weights {
-                    WeightsAt::Panel { panel, element } => {
-                        &filter.panel_weights(self.group, filter.panel(panel))[element..]
-                    }
-                    WeightsAt::Depthwise { element } => &filter.depthwise_weights(element)[self.group..],
-                };
-                let input = self.planes.origin().wrapping_offset(offset + index as isize);
-                self.taps.push(PixelTap { input, weights: weights.as_ptr(), from, to });
-                self.numbers.push(number);
+                let input = tap.input.wrapping_offset(index as isize);
+                self.taps.push(PixelTap { input, weights: tap.weights, from, to });
+                self.numbers.push(tap.number);
             }
         }
     }
@@ -181,15 +214,15 @@ impl<'a, T: Real> Worker<'a, T> {
             match *store {
                 Store::Alone(column) => {
                     let strip = self.strip(block, column);
-                    let values = self.values(block, column, width);
+                    let values = self.values(column, width);
                     let target = strip.target + strip.from as isize * step;
                     // SAFETY: each output belongs to one position of one phase, and each task has its own positions
                     // and blocks.
                     unsafe { y.write(target, step, &values[strip.from..strip.to]) };
                 }
                 Store::Interleaved(a, b) => {
-                    let mut even = (self.strip(block, a), self.values(block, a, width));
-                    let mut odd = (self.strip(block, b), self.values(block, b, width));
+                    let mut even = (self.strip(block, a), self.values(a, width));
+                    let mut odd = (self.strip(block, b), self.values(b, width));
                     if odd.0.target < even.0.target {
                         std::mem::swap(&mut even, &mut odd);
                     }
@@ -216,23 +249,21 @@ impl<'a, T: Real> Worker<'a, T> {
     }
 
     /// A column's values of the current stretch.
-    fn values(&self, block: &Block, (line, column): ColumnId, width: usize) -> &[T] {
-        let columns = block.lines[line].columns.len();
-        debug_assert!(column < columns);
-        &self.tiles[self.starts[line] + column * width..][..width]
+    fn values(&self, (line, column): ColumnId, width: usize) -> &[T] {
+        &self.tiles[(self.starts[line] + column) * width..][..width]
     }
 
     /// Where a column's values of the current stretch go.
+    #[inline]
     fn strip(&self, block: &Block, (line, column): ColumnId) -> Strip {
         let of_line = &block.lines[line];
-        let strip = self.strips[self.starts[line] / self.width + of_line.same_phase[column]];
+        let strip = self.strips[self.starts[line] + of_line.same_phase[column]];
         let channel = self.problem.y_channel(self.group, of_line.columns[column].channel);
         Strip { target: strip.target + channel, ..strip }
     }
 
     /// Finds where the values of each line's phases go. A strip is empty if the row has no outputs in its phase.
     fn collect_strips(&mut self, block: &Block, q: &[i64], first: usize, width: usize) {
-        self.width = width;
         self.strips.clear();
         for (line, span) in block.lines.iter().zip(&self.lines) {
             for (number, column) in line.columns.iter().enumerate() {
