@@ -81,6 +81,12 @@ impl<T: PortableScalar, const LANES: usize> Simd for Portable<T, LANES> {
     }
 
     #[inline(always)]
+    unsafe fn gather(base: *const T, distances: *const i32) -> [T; LANES] {
+        // SAFETY: the caller vouches for LANES distances and the elements there.
+        array::from_fn(|lane| unsafe { base.offset(distances.add(lane).read() as isize).read() })
+    }
+
+    #[inline(always)]
     unsafe fn multiply_add(a: [T; LANES], b: [T; LANES], c: [T; LANES]) -> [T; LANES] {
         array::from_fn(|lane| a[lane] * b[lane] + c[lane])
     }

@@ -65,6 +65,9 @@ pub(crate) trait Simd: Copy + 'static {
     /// The lanes of the mask from memory, zero elsewhere. Other lanes are not touched and may lie anywhere.
     unsafe fn load_masked(from: *const Self::Scalar, mask: Self::Mask) -> Self::Vector;
 
+    /// The elements at the given distances from `base`; `LANES` distances are read.
+    unsafe fn gather(base: *const Self::Scalar, distances: *const i32) -> Self::Vector;
+
     /// `a·b + c`
     unsafe fn multiply_add(a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector;
     unsafe fn add(a: Self::Vector, b: Self::Vector) -> Self::Vector;

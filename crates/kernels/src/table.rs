@@ -5,7 +5,7 @@ use std::fmt;
 use outstride_spec::{Activation, DType};
 
 use crate::activation::activate;
-use crate::interleave::{InterleaveKernel, interleave};
+use crate::interleave::{InterleaveKernel, WeaveKernel, interleave, weave};
 use crate::isa::Isa;
 use crate::lane::{LaneKernel, LaneTile, lane};
 use crate::output::Output;
@@ -34,6 +34,7 @@ pub struct Kernels<T: Scalar> {
     lane: LaneKernel<T>,
     activate: unsafe fn(&mut [T], &Activation),
     interleave: InterleaveKernel<T>,
+    weave: WeaveKernel<T>,
     probes: Probes<T>,
 }
 
@@ -161,6 +162,31 @@ impl<T: Real> Kernels<T> {
         unsafe { (self.interleave)(even, odd, target) }
     }
 
+    /// Writes, from index `first` of the output on, the elements of `tile` at the given distances from its element
+    /// `column`.
+    ///
+    /// # Panics
+    ///
+    /// If an element would lie outside the output.
+    ///
+    /// # Safety
+    ///
+    /// Every distance must lead to an element of the tile, and no other thread may write any of the output's elements
+    /// at the same time.
+    pub unsafe fn write_woven(
+        &self,
+        y: &Output<'_, T>,
+        first: isize,
+        tile: &[T],
+        column: usize,
+        distances: &[i32],
+    ) {
+        let target = y.run(first, distances.len());
+        // SAFETY: the CPU has the instruction set, or `kernels` would not have given `self`; the run is inside the
+        // output, and the caller vouches for the rest.
+        unsafe { (self.weave)(tile, column, distances, target) }
+    }
+
     /// The names of the table's entries, such as `f32_panel_14x2_avx512`.
     pub fn names(&self) -> Vec<KernelName> {
         let name = |family, columns, vectors| KernelName {
@@ -264,6 +290,12 @@ macro_rules! kernels_of {
             unsafe { interleave::<$simd>(even, odd, target) }
         }
 
+        $(#[target_feature(enable = $feature)])*
+        unsafe fn weave_kernel(tile: &[T], column: usize, distances: &[i32], target: *mut T) {
+            // SAFETY: the features are those of the instruction set; the caller vouches for the rest.
+            unsafe { weave::<$simd>(tile, column, distances, target) }
+        }
+
         const { $(assert!($rows <= MAX_ROWS);)* }
         Kernels {
             isa: $isa,
@@ -277,6 +309,7 @@ macro_rules! kernels_of {
             lane: lane_kernel,
             activate: activate_kernel,
             interleave: interleave_kernel,
+            weave: weave_kernel,
             probes: Probes {
                 chains: peak::chains($isa),
                 arithmetic: probe_arithmetic,

@@ -47,6 +47,12 @@ impl Simd for Avx2F32 {
     }
 
     #[inline(always)]
+    unsafe fn gather(base: *const f32, distances: *const i32) -> __m256 {
+        // SAFETY: the caller vouches for AVX2, the distances and the elements there.
+        unsafe { _mm256_i32gather_ps::<4>(base, _mm256_loadu_si256(distances.cast())) }
+    }
+
+    #[inline(always)]
     unsafe fn multiply_add(a: __m256, b: __m256, c: __m256) -> __m256 {
         // SAFETY: the caller vouches for FMA.
         unsafe { _mm256_fmadd_ps(a, b, c) }
@@ -160,6 +166,12 @@ impl Simd for Avx2F64 {
     unsafe fn load_masked(from: *const f64, mask: __m256i) -> __m256d {
         // SAFETY: the caller vouches for AVX2; lanes outside the mask are not accessed.
         unsafe { _mm256_maskload_pd(from, mask) }
+    }
+
+    #[inline(always)]
+    unsafe fn gather(base: *const f64, distances: *const i32) -> __m256d {
+        // SAFETY: the caller vouches for AVX2, the distances and the elements there.
+        unsafe { _mm256_i32gather_pd::<8>(base, _mm_loadu_si128(distances.cast())) }
     }
 
     #[inline(always)]

@@ -46,6 +46,12 @@ impl Simd for Avx512F32 {
     }
 
     #[inline(always)]
+    unsafe fn gather(base: *const f32, distances: *const i32) -> __m512 {
+        // SAFETY: the caller vouches for AVX-512, the distances and the elements there.
+        unsafe { _mm512_i32gather_ps::<4>(_mm512_loadu_si512(distances.cast()), base) }
+    }
+
+    #[inline(always)]
     unsafe fn multiply_add(a: __m512, b: __m512, c: __m512) -> __m512 {
         // SAFETY: the caller vouches for AVX-512.
         unsafe { _mm512_fmadd_ps(a, b, c) }
@@ -155,6 +161,12 @@ impl Simd for Avx512F64 {
     unsafe fn load_masked(from: *const f64, mask: __mmask8) -> __m512d {
         // SAFETY: the caller vouches for AVX-512; lanes outside the mask are not accessed.
         unsafe { _mm512_maskz_loadu_pd(mask, from) }
+    }
+
+    #[inline(always)]
+    unsafe fn gather(base: *const f64, distances: *const i32) -> __m512d {
+        // SAFETY: the caller vouches for AVX-512, the distances and the elements there.
+        unsafe { _mm512_i32gather_pd::<8>(_mm256_loadu_si256(distances.cast()), base) }
     }
 
     #[inline(always)]

@@ -215,7 +215,7 @@ impl Strategy {
         let tasks = match path {
             Path::Pixel => Tasks::Pixel(PixelPlan::new(axes, filter, threads)),
             Path::Lane => Tasks::Lane(LanePlan::new(axes, filter, strides.x_channel, threads)),
-            _ => Tasks::Panel(PanelPlan::new(axes, filter, strides.x_channel, threads)),
+            _ => Tasks::Panel(PanelPlan::new(axes, filter, strides, threads)),
         };
         Strategy { tasks, threads, considered }
     }
@@ -279,6 +279,8 @@ fn elements(sizes: impl Iterator<Item = usize>, channels: usize) -> f64 {
 enum Stores {
     /// As runs of neighbouring elements.
     Runs,
+    /// As runs, gathered from tiles that hold them apart.
+    Woven,
     /// Element by element, but line by line.
     Elements,
     /// Element by element, each to another line. Beyond the caches every line is fetched and written back many times.
@@ -293,6 +295,7 @@ fn store_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, stor
     outputs
         * match stores {
             Stores::Runs => 4.0 / filter.kernels.lanes() as f64,
+            Stores::Woven => 0.7,
             Stores::Elements => 1.6,
             Stores::Scattered if image <= CACHED_BYTES => 2.0,
             Stores::Scattered => 12.0,
@@ -308,7 +311,7 @@ fn weight_cycles<T: Real>(filter: &PackedFilter<T>, passes: usize) -> f64 {
 }
 
 fn panel_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, strides: &Strides) -> f64 {
-    let plan = PanelPlan::new(axes, filter, strides.x_channel, 1);
+    let plan = PanelPlan::new(axes, filter, strides, 1);
     // Two multiply-adds of a vector a cycle, less what the loads between them cost.
     let compute = plan.executed(filter) as f64 / (2 * filter.kernels.lanes()) as f64 / 0.93;
     let copy = if plan.is_in_place() {
@@ -316,7 +319,11 @@ fn panel_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, stri
     } else {
         1.2 * elements(axes.iter().map(|axis| axis.input), filter.in_channels * filter.groups)
     };
-    let stores = if strides.y_channel == 1 { Stores::Runs } else { Stores::Scattered };
+    let stores = match (strides.y_channel, plan.stores_runs()) {
+        (1, _) => Stores::Runs,
+        (_, true) => Stores::Woven,
+        _ => Stores::Scattered,
+    };
     compute + copy + weight_cycles(filter, plan.passes()) + store_cycles(axes, filter, stores)
 }
 

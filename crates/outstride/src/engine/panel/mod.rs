@@ -1,14 +1,18 @@
 //! The panel path: tiles of positions × (output channels, phases). Inputs are broadcast, weights fill vectors.
 
+mod woven;
+
 use std::ops::Range;
 
 use outstride_kernels::{MAX_ROWS, PanelTap, PanelTile, Real};
 
+use super::Strides;
 use super::axis::{EngineAxis, Span};
 use super::boxes::Boxes;
 use super::gather::{self, Rows, input_positions};
 use super::pack::{Form, PackedFilter, Panel, Panels};
 use super::problem::Problem;
+use woven::Bundle;
 
 /// Weights of one panel group: what stays in the second-level cache while the positions of a box pass by.
 const WEIGHT_BYTES: usize = 1 << 19;
@@ -36,6 +40,9 @@ pub(crate) struct PanelPlan {
     reach: Vec<usize>,
     /// Whether input channels are side by side, so that nothing is copied.
     in_place: bool,
+    /// Where output channels are planes: the phases that are stored together. Boxes then count the positions of the last
+    /// axis from the start of each phase.
+    bundles: Option<Vec<Bundle>>,
     /// Whether neighbouring rows are the same position of different batch elements: on small maps their borders
     /// coincide, and whole taps can be skipped.
     batch_innermost: bool,
@@ -61,7 +68,7 @@ impl PanelPlan {
     pub(crate) fn new<T: Real>(
         axes: &[EngineAxis<'_>],
         filter: &PackedFilter<T>,
-        x_channel_stride: isize,
+        strides: &Strides,
         threads: usize,
     ) -> Self {
         let panels = panels_of(filter);
@@ -75,14 +82,22 @@ impl PanelPlan {
                 _ => classes.push(Class { panels: index..index + 1, spans, deltas }),
             }
         }
-        let space: Vec<Span> = (0..axes.len())
+        let mut space: Vec<Span> = (0..axes.len())
             .map(|axis| {
                 let empty = Span { first: 0, count: 0 };
                 classes.iter().fold(empty, |hull, class| hull.hull(&class.spans[axis]))
             })
             .collect();
         let reach: Vec<usize> = axes.iter().map(EngineAxis::reach).collect();
-        let in_place = x_channel_stride == 1 || filter.in_channels == 1;
+        let map: usize = space[1..].iter().map(|span| span.count).product();
+        let batch_innermost = map <= 256;
+        let last = &axes[axes.len() - 1];
+        let planes = strides.y_channel != 1 && last.y_stride == 1 && !batch_innermost;
+        let bundles = if planes { woven::bundles(axes, filter, panels) } else { None };
+        if let (Some(bundles), Some(last)) = (&bundles, space.last_mut()) {
+            *last = Span { first: 0, count: bundles.iter().map(Bundle::longest).max().unwrap_or(0) };
+        }
+        let in_place = strides.x_channel == 1 || filter.in_channels == 1;
         let row_bytes = filter.in_channels * size_of::<T>();
         let weights = filter.bytes() / filter.groups;
         let input_bytes = if weights > 2 * WEIGHT_BYTES { gather::INPUT_BYTES_PER_PASS } else { INPUT_BYTES };
@@ -102,8 +117,7 @@ impl PanelPlan {
         } else {
             wanted.div_ceil(items).min(panels.panels.len()).max(1)
         };
-        let map: usize = space[1..].iter().map(|span| span.count).product();
-        PanelPlan { classes, boxes, splits, reach, in_place, batch_innermost: map <= 256 }
+        PanelPlan { classes, boxes, splits, reach, in_place, bundles, batch_innermost }
     }
 
     /// How often the weights are passed over.
@@ -138,6 +152,11 @@ impl PanelPlan {
         executed * (filter.in_channels * filter.groups) as u128
     }
 
+    /// Whether outputs of several phases, or of a row, are stored as runs.
+    pub(crate) fn stores_runs(&self) -> bool {
+        self.bundles.is_some()
+    }
+
     pub(crate) fn is_in_place(&self) -> bool {
         self.in_place
     }
@@ -157,7 +176,7 @@ impl PanelPlan {
                 problem.x,
                 problem.x_group(group),
                 &problem.axes,
-                &gather::needed(&problem.axes, &spans, &self.reach),
+                &self.needed(&problem.axes, &spans),
                 filter.in_channels,
                 problem.x_channel_stride,
                 &mut scratch,
@@ -165,6 +184,13 @@ impl PanelPlan {
         };
         let mut worker = Worker::new(problem, group);
         let panels = &panels_of(filter).panels;
+        if let Some(bundles) = &self.bundles {
+            for bundle in bundles {
+                let share = self.share(&(0..bundle.panels()), split);
+                worker.run_bundle(bundle, &spans, share, &rows);
+            }
+            return;
+        }
         for class in &self.classes {
             let spans: Vec<Span> = spans.iter().zip(&class.spans).map(|(a, b)| a.intersect(b)).collect();
             if spans.iter().any(|span| span.count == 0) {
@@ -183,6 +209,16 @@ impl PanelPlan {
                 first = end;
             }
         }
+    }
+
+    /// The input positions that a box reads.
+    fn needed(&self, axes: &[EngineAxis<'_>], spans: &[Span]) -> Vec<Span> {
+        let mut positions = spans.to_vec();
+        if let (Some(bundles), Some(last)) = (&self.bundles, positions.last_mut()) {
+            let (least, greatest) = woven::starts(bundles);
+            *last = Span { first: last.first + least, count: last.count + (greatest - least) as usize };
+        }
+        gather::needed(axes, &positions, &self.reach)
     }
 
     /// The part of a class's panels that belongs to a split.
@@ -365,6 +401,14 @@ impl<'a, T: Real> Worker<'a, T> {
 
     /// Computes, activates and stores one tile.
     fn tile(&mut self, prepared: &Prepared<'_, T>, spans: &[Span]) {
+        let mut tile = std::mem::take(&mut self.tile);
+        self.compute(prepared, &mut tile);
+        self.tile = tile;
+        self.store(prepared, spans);
+    }
+
+    /// Computes and activates the tile of the current rows, `[row][column]`.
+    fn compute(&mut self, prepared: &Prepared<'_, T>, out: &mut [T]) {
         let rows = self.rows.len();
         let filter = self.problem.filter;
         let width = prepared.bias.len();
@@ -376,18 +420,16 @@ impl<'a, T: Real> Worker<'a, T> {
         let kernel_rows = filter.kernels.panel_rows_for(rows);
         // SAFETY: every row pointer is either the run of zeros or an input position inside the tensor (or its copy),
         // which has `in_channels` neighbours; the weights of each tap are `in_channels × width` long.
-        let finite =
-            unsafe { filter.kernels.panel(kernel_rows, prepared.panel.vectors, &tile, &mut self.tile) };
+        let finite = unsafe { filter.kernels.panel(kernel_rows, prepared.panel.vectors, &tile, out) };
         if !finite {
-            self.rescue(prepared, rows);
+            self.rescue(prepared, rows, out);
         }
-        filter.kernels.activate(&mut self.tile[..rows * width], &self.problem.activation);
-        self.store(prepared, spans);
+        filter.kernels.activate(&mut out[..rows * width], &self.problem.activation);
     }
 
     /// Sums a tile again, product by product, leaving out what is only padding: zero rows and weights that stand in
     /// for taps a phase does not have. Those multiply to NaN where a real value is infinite or NaN.
-    fn rescue(&mut self, prepared: &Prepared<'_, T>, rows: usize) {
+    fn rescue(&self, prepared: &Prepared<'_, T>, rows: usize, out: &mut [T]) {
         let Prepared { panel, weights, bias, .. } = prepared;
         let filter = self.problem.filter;
         let width = bias.len();
@@ -408,7 +450,7 @@ impl<'a, T: Real> Worker<'a, T> {
                             sum = sum.plus_product(value, weights[at]);
                         }
                     }
-                    self.tile[row * width + column] = sum.plus(bias[column]);
+                    out[row * width + column] = sum.plus(bias[column]);
                 }
             }
         }
