@@ -13,7 +13,7 @@ use crate::node::{FieldError, Node};
 const MAX_FILE_BYTES: u64 = 1 << 26;
 
 pub(super) fn read(path: &Path) -> Result<Vec<Layer>, LayerError> {
-    let io_error = |source| LayerError::Io { file: path.to_owned(), source };
+    let io_error = |error| LayerError::Io { file: path.to_owned(), error };
     let mut text = Vec::new();
     let file = File::open(path).map_err(io_error)?;
     file.take(MAX_FILE_BYTES + 1).read_to_end(&mut text).map_err(io_error)?;
@@ -24,8 +24,8 @@ pub(super) fn read(path: &Path) -> Result<Vec<Layer>, LayerError> {
 }
 
 pub(super) fn parse(path: &Path, text: &[u8]) -> Result<Vec<Layer>, LayerError> {
-    let document: Value = serde_json::from_slice(text)
-        .map_err(|source| LayerError::Syntax { file: path.to_owned(), source })?;
+    let document: Value =
+        serde_json::from_slice(text).map_err(|error| LayerError::Syntax { file: path.to_owned(), error })?;
     let items = Node::root(&document).list().map_err(|error| malformed(path, None, error))?;
     let mut layers: Vec<Layer> = Vec::with_capacity(items.len());
     for (index, item) in items.iter().enumerate() {
