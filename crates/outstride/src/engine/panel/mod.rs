@@ -20,6 +20,9 @@ const WEIGHT_BYTES: usize = 1 << 19;
 /// Input of one box where all weights stay in the second-level cache anyway.
 const INPUT_BYTES: usize = 1 << 19;
 
+/// From this share of zeros on, rows are arranged so that whole taps fall on them.
+const WORTHWHILE_BORDER_SHARE: f64 = 0.1;
+
 /// Panels that read the same inputs at the same positions: their row pointers are computed once.
 #[derive(Debug)]
 struct Class {
@@ -89,8 +92,7 @@ impl PanelPlan {
             })
             .collect();
         let reach: Vec<usize> = axes.iter().map(EngineAxis::reach).collect();
-        let map: usize = space[1..].iter().map(|span| span.count).product();
-        let batch_innermost = map <= 256;
+        let batch_innermost = axes[0].output > 1 && border_share(axes) >= WORTHWHILE_BORDER_SHARE;
         let last = &axes[axes.len() - 1];
         let planes = strides.y_channel != 1 && last.y_stride == 1 && !batch_innermost;
         let bundles = if planes { woven::bundles(axes, filter, panels) } else { None };
@@ -226,6 +228,23 @@ impl PanelPlan {
         let at = |part: usize| panels.start + panels.len() * part / self.splits;
         at(split)..at(split + 1)
     }
+}
+
+/// The share of multiplications by zeros around the input, if every tap of every position is computed.
+fn border_share(axes: &[EngineAxis<'_>]) -> f64 {
+    let real = |axis: &EngineAxis<'_>| {
+        let (mut inside, mut all) = (0.0, 0.0);
+        for phase in axis.phases {
+            let span = axis.span(phase.residue);
+            for tap in &phase.taps {
+                let read = Span { first: span.first - tap.delta as i64, count: span.count };
+                inside += read.intersect(&Span { first: 0, count: axis.input }).count as f64;
+                all += span.count as f64;
+            }
+        }
+        if all > 0.0 { inside / all } else { 1.0 }
+    };
+    1.0 - axes.iter().map(real).product::<f64>()
 }
 
 /// Per axis, the positions at which any of the panel's phases has outputs.

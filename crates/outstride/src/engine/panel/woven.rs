@@ -13,8 +13,11 @@ use super::super::gather::Rows;
 use super::super::pack::{PackedFilter, Panels};
 use super::{AxisTable, Prepared, WEIGHT_BYTES, Worker, panels_of};
 
-/// Phases whose tiles fit the first-level cache together.
+/// The most phases that are woven together.
 const MAX_PHASES: usize = 16;
+
+/// Tiles that wait to be woven: of so many rows that every phase's weights, once fetched, serve several tiles.
+const WAITING_BYTES: usize = 1 << 18;
 
 /// The phases of the last axis that share the phases of the other axes.
 #[derive(Debug)]
@@ -92,7 +95,26 @@ pub(super) fn bundles<T: Real>(
     Some((0..phases).step_by(inner).map(bundle).collect())
 }
 
-/// Rows of a tile that follow each other along the last axis: their outputs are one run per channel.
+/// How the waiting tiles of a panel lie in memory.
+struct Place {
+    /// Columns of a row.
+    width: usize,
+    /// Rows of a tile that are in use.
+    per_tile: usize,
+    tile_len: usize,
+    /// All tiles of one phase.
+    phase_len: usize,
+}
+
+impl Place {
+    /// Where a row of a phase begins.
+    fn of(&self, phase: usize, row: usize) -> i32 {
+        let (tile, row) = (row / self.per_tile, row % self.per_tile);
+        (phase * self.phase_len + tile * self.tile_len + row * self.width) as i32
+    }
+}
+
+/// Rows that follow each other along the last axis: their outputs are one run per channel.
 struct Stretch {
     /// Where the run of channel 0 begins.
     target: isize,
@@ -169,45 +191,61 @@ impl<'a, T: Real> Worker<'a, T> {
             .collect();
         let phases = bundle.phases.len();
         let tile_len = MAX_ROWS * width;
-        let mut tiles = vec![T::default(); range.len() * phases * tile_len];
-        let order: Vec<usize> = (0..spans.len()).collect();
         let positions: usize = spans.iter().map(|span| span.count).product();
-        let per_tile = positions.div_ceil(positions.div_ceil(filter.kernels.panel_rows()));
+        let tile_count = positions.div_ceil(filter.kernels.panel_rows());
+        let per_tile = positions.div_ceil(tile_count);
+        let waiting = WAITING_BYTES / (range.len() * phases * tile_len * size_of::<T>());
+        let waiting = waiting.clamp(1, tile_count.min(8));
+        // `[panel][phase][tile][row][column]`
+        let mut tiles = vec![T::default(); range.len() * phases * waiting * tile_len];
+        let order: Vec<usize> = (0..spans.len()).collect();
         let mut index = vec![0usize; spans.len()];
+        let mut rows = Vec::new();
         let mut distances = Vec::new();
         let mut done = 0;
         while done < positions {
-            let count = per_tile.min(positions - done);
+            let chunk = (waiting * per_tile).min(positions - done);
             let start = index.clone();
             for (phase, of_phase) in prepared.iter().enumerate() {
                 index.copy_from_slice(&start);
-                self.collect_rows(&tables[phase], spans, &order, &mut index, count, origin);
-                for (number, panel) in of_phase.iter().enumerate() {
-                    let at = (number * phases + phase) * tile_len;
-                    self.compute(panel, &mut tiles[at..at + tile_len]);
+                rows.clear();
+                for tile in 0..chunk.div_ceil(per_tile) {
+                    let count = per_tile.min(chunk - tile * per_tile);
+                    self.collect_rows(&tables[phase], spans, &order, &mut index, count, origin);
+                    rows.extend_from_slice(&self.indices);
+                    for (number, panel) in of_phase.iter().enumerate() {
+                        let at = ((number * phases + phase) * waiting + tile) * tile_len;
+                        self.compute(panel, &mut tiles[at..at + tile_len]);
+                    }
                 }
             }
-            done += count;
+            done += chunk;
             for (number, panel) in prepared[0].iter().enumerate() {
-                let stretches = self.stretches(bundle, spans, panel.bias.len(), &mut distances);
-                let woven = &tiles[number * phases * tile_len..(number + 1) * phases * tile_len];
-                self.weave(panel, woven, &stretches, &distances);
+                let place =
+                    Place { width: panel.bias.len(), per_tile, tile_len, phase_len: waiting * tile_len };
+                let stretches = self.stretches(bundle, spans, &rows, &place, &mut distances);
+                let own = phases * waiting * tile_len;
+                self.weave(panel, &tiles[number * own..(number + 1) * own], &stretches, &distances);
             }
         }
     }
 
-    /// Cuts the current rows into stretches, and finds for each output of a stretch where its value lies.
+    /// Cuts rows into stretches, and finds for each output of a stretch where its value lies.
     fn stretches(
         &self,
         bundle: &Bundle,
         spans: &[Span],
-        width: usize,
+        rows: &[usize],
+        place: &Place,
         distances: &mut Vec<i32>,
     ) -> Vec<Stretch> {
         let problem = self.problem;
         let last = spans.len() - 1;
         let stride = problem.axes[last].stride;
-        let rows: Vec<&[usize]> = self.indices.chunks_exact(spans.len()).collect();
+        let rows: Vec<&[usize]> = rows.chunks_exact(spans.len()).collect();
+        // By rising output within a position.
+        let mut phases: Vec<usize> = (0..bundle.phases.len()).collect();
+        phases.sort_by_key(|&phase| bundle.phases[phase].first_output);
         distances.clear();
         let mut stretches = Vec::new();
         let mut first = 0;
@@ -223,21 +261,13 @@ impl<'a, T: Real> Worker<'a, T> {
                 })
                 .sum();
             let start = distances.len();
-            // By rising output: position by position, and within each the phases by their first outputs.
             for row in first..first + len {
                 let position = from + (row - first) as i64;
-                for output in 0..stride {
-                    let phase = bundle.phases.iter().position(|phase| phase.first_output == output);
-                    let Some(phase) = phase else { continue };
-                    if position < bundle.phases[phase].span.count as i64 {
-                        distances.push(
-                            (phase * MAX_ROWS * 2 * problem.filter.kernels.lanes() + row * width) as i32,
-                        );
-                    }
-                }
+                let there = phases.iter().filter(|&&phase| position < bundle.phases[phase].span.count as i64);
+                distances.extend(there.map(|&phase| place.of(phase, row)));
             }
-            let target = base + (from * stride) as isize;
-            stretches.push(Stretch { target, distances: start..distances.len() });
+            stretches
+                .push(Stretch { target: base + (from * stride) as isize, distances: start..distances.len() });
             first += len;
         }
         stretches
