@@ -1,11 +1,18 @@
-//! The command `outstride`: what a transposed convolution means in every dialect, and conformance checks.
+//! The command `outstride`: what a transposed convolution means in every dialect, conformance checks, and how fast it
+//! runs on this machine.
 //!
 //! Data goes to stdout, diagnostics to stderr. The exit status is 0 where all is well, 1 where the answer is no (a case
 //! failed, a call was refused), 2 where the question could not be asked (usage, unreadable files).
 
 #![forbid(unsafe_code)]
 
+mod bench;
 mod check;
+mod explain;
+mod kernels;
+mod layers;
+mod machine;
+mod output;
 mod policy;
 mod shape;
 
@@ -37,6 +44,9 @@ Exit status: 0 all is well; 1 a case failed or a call was refused;
 enum Command {
     Shape(Box<shape::ShapeArgs>),
     Check(check::CheckArgs),
+    Bench(bench::BenchArgs),
+    Explain(explain::ExplainArgs),
+    Kernels(kernels::KernelsArgs),
 }
 
 /// The answer to a question that could be asked.
@@ -52,6 +62,9 @@ fn main() -> ExitCode {
     let verdict = match &cli.command {
         Command::Shape(args) => shape::run(args, &mut out),
         Command::Check(args) => check::run(args, &mut out),
+        Command::Bench(args) => bench::run(args, &mut out),
+        Command::Explain(args) => explain::run(args, &mut out),
+        Command::Kernels(args) => kernels::run(args, &mut out),
     };
     let verdict = verdict.and_then(|verdict| Ok(out.flush().map(|()| verdict)?));
     match verdict {

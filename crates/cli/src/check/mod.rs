@@ -14,6 +14,7 @@ use outstride_io::conformance::{Case, CaseFile, Expected};
 use serde::Serialize;
 
 use crate::Verdict;
+use crate::output::write_json;
 use crate::policy::PolicyArg;
 use compare::{Difference, difference};
 
@@ -95,8 +96,7 @@ pub(crate) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<Verdict> {
         }
     }
     if args.json {
-        serde_json::to_writer(&mut *out, &report)?;
-        writeln!(out)?;
+        write_json(out, &report)?;
     } else {
         writeln!(out, "{} passed, {} failed", report.passed, report.failed)?;
     }

@@ -13,6 +13,7 @@ use outstride::{DType, Policy};
 use serde::Serialize;
 
 use crate::Verdict;
+use crate::output::write_json;
 use crate::policy::PolicyArg;
 use answer::{Answer, answer};
 use options::{DialectChoice, NativeArgs, NeutralArgs};
@@ -133,9 +134,4 @@ struct Comparison<'a> {
 fn verdict(answers: &[Answer]) -> Verdict {
     let resolved = answers.iter().any(|answer| matches!(answer, Answer::Resolved(_)));
     if resolved { Verdict::Yes } else { Verdict::No }
-}
-
-fn write_json(out: &mut dyn Write, value: &impl Serialize) -> Result<()> {
-    serde_json::to_writer(&mut *out, value)?;
-    Ok(writeln!(out)?)
 }

@@ -7,6 +7,7 @@ use outstride_spec::neutral::{AutoPad, Problem};
 
 use super::answer::{Answer, AxisAnswer, Laid, Resolved};
 use super::question::{Form, Question};
+use crate::output::write_columns;
 
 /// One dialect's answer, in full.
 pub(super) fn write_one(out: &mut dyn Write, resolved: &Resolved) -> io::Result<()> {
@@ -139,20 +140,4 @@ fn laid(tensor: &Laid) -> String {
 
 fn join(separator: &str, items: impl IntoIterator<Item = impl ToString>) -> String {
     items.into_iter().map(|item| item.to_string()).collect::<Vec<_>>().join(separator)
-}
-
-/// Writes rows in columns as wide as they need to be; the last one is left ragged.
-fn write_columns(
-    out: &mut dyn Write,
-    header: &[String],
-    rows: impl Iterator<Item = Vec<String>>,
-) -> io::Result<()> {
-    let rows: Vec<Vec<String>> = [header.to_vec()].into_iter().chain(rows).collect();
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..header.len()).map(width).collect();
-    for row in &rows {
-        let cells = row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:<width$}"));
-        writeln!(out, "{}", join("  ", cells).trim_end())?;
-    }
-    Ok(())
 }

@@ -1,0 +1,143 @@
+//! `outstride bench`: times layers and holds them against what the machine can do.
+
+mod report;
+mod timing;
+
+use std::io::Write;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use outstride::{Element, Real, Tensor, TensorView};
+use outstride_io::layers::Layer;
+
+use crate::Verdict;
+use crate::layers::{FloatType, LayerArgs, Layout, input, input_shape, operator};
+use crate::machine::{Roofline, Team};
+use crate::output::write_json;
+use report::Measured;
+
+/// Time layers on this machine
+///
+/// Each layer is prepared once and then called again and again, with a bias, plain tensors and a reused output. The
+/// median of the calls is reported with the range that holds eight of ten, GFLOP/s (counted as peers do, cropped
+/// outputs included), GB/s (input, weights and output once each), the kernel, and how much of the machine's ceiling
+/// was reached. The ceilings are measured at the start, with the same instructions and threads: multiply-adds in
+/// registers, reading and writing at footprints from the caches to memory.
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct BenchArgs {
+    #[command(flatten)]
+    layers: LayerArgs,
+
+    /// How long to time each layer
+    #[arg(long, value_name = "S", default_value_t = 0.5, allow_negative_numbers = true)]
+    seconds: f64,
+
+    /// Print one JSON list instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  outstride bench --layer mb1_ic256oc128_ih64kh4sh2ph1
+      One layer: 256 to 128 channels, 64×64 to 128×128.
+  outstride bench benches/layers.json --layout nxc --threads 2 --only unet_up4,dcgan_g3
+      Some layers of a file, channels last, on two threads.
+  outstride bench benches/layers.json --json | jq '.[] | [.id, .median_ms, .ceiling_share]'
+      All of them, for machines.
+  OUTSTRIDE_ISA=avx2 outstride bench benches/layers.json
+      As a CPU without AVX-512 would.
+
+Exit status: 0 all layers were timed; 1 a layer was refused; 2 wrong usage or an unreadable file.";
+
+pub(crate) fn run(args: &BenchArgs, out: &mut dyn Write) -> Result<Verdict> {
+    if !(args.seconds >= 0.0 && args.seconds <= 3600.0) {
+        bail!("--seconds must be between 0 and 3600, got {}", args.seconds);
+    }
+    match args.layers.dtype {
+        FloatType::F32 => run_in::<f32>(args, out),
+        FloatType::F64 => run_in::<f64>(args, out),
+    }
+}
+
+fn run_in<T: Real + Element>(args: &BenchArgs, out: &mut dyn Write) -> Result<Verdict> {
+    let layers = args.layers.layers()?;
+    let team = Team::new(args.layers.threads())?;
+    let progress = progress(layers.len());
+    progress.set_message("measuring the machine");
+    let roofline = Roofline::measure::<T>(&team)?;
+    let id_width = layers.iter().map(|layer| layer.id.chars().count()).max().unwrap_or(0).max("layer".len());
+    if !args.json {
+        progress.suspend(|| write_machine(out, &roofline, team.threads(), id_width))?;
+    }
+    let budget = Duration::from_secs_f64(args.seconds);
+    let mut measured = Vec::new();
+    let mut verdict = Verdict::Yes;
+    for layer in &layers {
+        progress.set_message(layer.id.clone());
+        match measure::<T>(layer, args.layers.layout, &team, budget, &roofline) {
+            Ok(one) if args.json => measured.push(one),
+            Ok(one) => progress.suspend(|| one.write_row(out, id_width).and_then(|()| out.flush()))?,
+            Err(error) => {
+                progress.suspend(|| eprintln!("error: layer {}: {error:#}", layer.id));
+                verdict = Verdict::No;
+            }
+        }
+        progress.inc(1);
+    }
+    progress.finish_and_clear();
+    if args.json {
+        write_json(out, &measured)?;
+    }
+    Ok(verdict)
+}
+
+fn measure<T: Real + Element>(
+    layer: &Layer,
+    layout: Layout,
+    team: &Team,
+    budget: Duration,
+    roofline: &Roofline,
+) -> Result<Measured> {
+    let shape = input_shape(layer, layout);
+    let values = input::<T>(&shape)?;
+    let (op, prepare) = operator::<T>(layer, layout, team)?;
+    let plan = op.plan(&shape)?;
+    let x = TensorView::from_slice(&shape, &values)?;
+    let mut y: Tensor<T> = op.run(x.clone())?;
+    let timing = timing::time(budget, || Ok(op.run_into(x.clone(), y.view_mut())?))?;
+    Ok(Measured::new(layer, layout, team.threads(), &plan, &timing, prepare, roofline))
+}
+
+fn write_machine(
+    out: &mut dyn Write,
+    roofline: &Roofline,
+    threads: usize,
+    id_width: usize,
+) -> std::io::Result<()> {
+    let (read, write) = roofline.memory();
+    writeln!(
+        out,
+        "machine  {}, {threads} {}: {:.0} GFLOP/s; memory: read {:.1} GB/s, write {:.1} GB/s\n",
+        roofline.isa,
+        if threads == 1 { "thread" } else { "threads" },
+        roofline.arithmetic / 1e9,
+        read / 1e9,
+        write / 1e9,
+    )?;
+    report::write_header(out, id_width)?;
+    out.flush()
+}
+
+/// A bar on stderr; invisible where that is no terminal.
+fn progress(layers: usize) -> ProgressBar {
+    let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {msg}");
+    let bar = ProgressBar::new(layers as u64);
+    match style {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}

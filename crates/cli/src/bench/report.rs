@@ -1,0 +1,118 @@
+//! What a measurement came to, as a row for people or a JSON object for machines.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use outstride::Plan;
+use outstride_io::layers::Layer;
+use serde::Serialize;
+
+use super::timing::Timing;
+use crate::layers::Layout;
+use crate::machine::Roofline;
+
+/// One measured layer.
+#[derive(Debug, Serialize)]
+pub(super) struct Measured {
+    id: String,
+    median_ms: f64,
+    p10_ms: f64,
+    p90_ms: f64,
+    calls: usize,
+    /// By the usual count, cropped outputs included: 2 · input elements · output channels of a group · kernel.
+    gflops: f64,
+    /// Input, weights and output once each.
+    gbps: f64,
+    /// The least time that the machine's ceilings allow.
+    ceiling_ms: f64,
+    /// `ceiling_ms` of `median_ms`.
+    ceiling_share: f64,
+    /// Which ceiling: `arithmetic` or `memory`.
+    ceiling: &'static str,
+    path: &'static str,
+    kernel: String,
+    dtype: String,
+    layout: &'static str,
+    threads: usize,
+    /// Checking and packing the weights, once per operator.
+    prepare_ms: f64,
+    peak_gflops: f64,
+    read_gbps: f64,
+    write_gbps: f64,
+}
+
+impl Measured {
+    pub(super) fn new(
+        layer: &Layer,
+        layout: Layout,
+        threads: usize,
+        plan: &Plan,
+        timing: &Timing,
+        prepare: Duration,
+        roofline: &Roofline,
+    ) -> Self {
+        let bound = roofline.bound(plan);
+        let (read, write) = roofline.memory();
+        Measured {
+            id: layer.id.clone(),
+            median_ms: timing.median * 1e3,
+            p10_ms: timing.p10 * 1e3,
+            p90_ms: timing.p90 * 1e3,
+            calls: timing.calls,
+            gflops: usual_flops(layer) / timing.median / 1e9,
+            gbps: plan.bytes() as f64 / timing.median / 1e9,
+            ceiling_ms: bound.seconds() * 1e3,
+            ceiling_share: bound.seconds() / timing.median,
+            ceiling: bound.name(),
+            path: plan.path().name(),
+            kernel: plan.kernel().to_owned(),
+            dtype: plan.dtype().to_string(),
+            layout: layout.name(),
+            threads,
+            prepare_ms: prepare.as_secs_f64() * 1e3,
+            peak_gflops: roofline.arithmetic / 1e9,
+            read_gbps: read / 1e9,
+            write_gbps: write / 1e9,
+        }
+    }
+
+    pub(super) fn write_row(&self, out: &mut dyn Write, id_width: usize) -> io::Result<()> {
+        let spread = format!("{}–{}", milliseconds(self.p10_ms), milliseconds(self.p90_ms));
+        writeln!(
+            out,
+            "{:<id_width$}  {:>9}  {spread:>17}  {:>8.1}  {:>7.1}  {:>5.0} % {:<10}  {}",
+            self.id,
+            milliseconds(self.median_ms),
+            self.gflops,
+            self.gbps,
+            self.ceiling_share * 100.0,
+            self.ceiling,
+            self.kernel,
+        )
+    }
+}
+
+/// The line above the rows.
+pub(super) fn write_header(out: &mut dyn Write, id_width: usize) -> io::Result<()> {
+    writeln!(
+        out,
+        "{:<id_width$}  {:>9}  {:>17}  {:>8}  {:>7}  {:<18}  kernel",
+        "layer", "median ms", "p10–p90", "GFLOP/s", "GB/s", "ceiling reached"
+    )
+}
+
+/// How peers count: every product of an input with a weight, those that land outside the output included.
+fn usual_flops(layer: &Layer) -> f64 {
+    let product = |sizes: &[usize]| sizes.iter().map(|&size| size as f64).product::<f64>();
+    let out_channels = (layer.out_channels / layer.groups.max(1)) as f64;
+    2.0 * product(&layer.input_shape()) * out_channels * product(&layer.kernel)
+}
+
+/// Three or four digits that count.
+fn milliseconds(value: f64) -> String {
+    match value {
+        value if value < 1.0 => format!("{value:.4}"),
+        value if value < 100.0 => format!("{value:.3}"),
+        value => format!("{value:.1}"),
+    }
+}

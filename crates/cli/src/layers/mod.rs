@@ -1,0 +1,94 @@
+//! The layers that a command is asked about, and how they are to be run.
+
+mod operator;
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use clap::{Args, ValueEnum};
+use outstride_io::layers::Layer;
+
+pub(crate) use operator::{input, input_shape, operator};
+
+/// Which layers, in which type, layout and number of threads.
+#[derive(Debug, Args)]
+pub(crate) struct LayerArgs {
+    /// A file of layers: a JSON list of id, d, n, cin, cout, in, k, s, p and optionally pe, op, dil, g
+    #[arg(value_name = "LAYERS.json", required_unless_present = "layers")]
+    file: Option<PathBuf>,
+
+    /// A layer as oneDNN's benchmark writes it, such as mb1_ic16oc8_ih8oh16kh4sh2ph1; may be repeated
+    #[arg(long = "layer", value_name = "STRING")]
+    layers: Vec<Layer>,
+
+    /// Only the layers of these ids
+    #[arg(long, value_name = "IDS", value_delimiter = ',')]
+    only: Vec<String>,
+
+    /// The element type of all tensors
+    #[arg(long, value_enum, value_name = "TYPE", default_value_t)]
+    pub(crate) dtype: FloatType,
+
+    /// Channels first (ncx) or channels last (nxc), for input and output
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) layout: Layout,
+
+    /// How many threads; all that the machine has by default
+    #[arg(long, value_name = "N")]
+    threads: Option<NonZeroUsize>,
+}
+
+/// The element types that the fast engine computes in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FloatType {
+    #[default]
+    F32,
+    F64,
+}
+
+/// Where the channels are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Layout {
+    /// (N, C, X…)
+    #[default]
+    Ncx,
+    /// (N, X…, C)
+    Nxc,
+}
+
+impl Layout {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Layout::Ncx => "ncx",
+            Layout::Nxc => "nxc",
+        }
+    }
+}
+
+impl LayerArgs {
+    /// The layers of the file, then those given as strings; of both only the ids asked for.
+    pub(crate) fn layers(&self) -> Result<Vec<Layer>> {
+        let mut layers = match &self.file {
+            Some(file) => Layer::read_file(file)?,
+            None => Vec::new(),
+        };
+        layers.extend(self.layers.iter().cloned());
+        let ids = || layers.iter().map(|layer| layer.id.as_str()).collect::<Vec<_>>().join(", ");
+        if let Some(unknown) = self.only.iter().find(|&id| layers.iter().all(|layer| layer.id != *id)) {
+            bail!("there is no layer `{unknown}`; there are {}", ids());
+        }
+        if !self.only.is_empty() {
+            layers.retain(|layer| self.only.contains(&layer.id));
+        }
+        if layers.is_empty() {
+            bail!("the file holds no layers");
+        }
+        Ok(layers)
+    }
+
+    pub(crate) fn threads(&self) -> usize {
+        let available = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        self.threads.map_or_else(available, NonZeroUsize::get)
+    }
+}
