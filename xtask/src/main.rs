@@ -1,7 +1,9 @@
-//! Developer commands: `cargo xtask test` runs every test there is, `cargo xtask fuzz` every fuzz target.
+//! Developer commands: `cargo xtask test` runs every test there is, `cargo xtask fuzz` every fuzz target, `cargo xtask
+//! compare` the benchmark beside other implementations.
 
 #![forbid(unsafe_code)]
 
+mod compare;
 mod fuzz;
 mod step;
 mod test;
@@ -37,8 +39,9 @@ fn run() -> Result<()> {
             let seconds = seconds.parse().with_context(|| format!("`{seconds}` is no number of seconds"))?;
             fuzz::run(Duration::from_secs(seconds))
         }
+        ["compare", options @ ..] => compare::run(options),
         [] | ["help" | "--help" | "-h"] => {
-            println!("{HELP}");
+            println!("{HELP}\n{}", compare::HELP);
             Ok(())
         }
         unknown => bail!("there is no command `{}`\n\n{HELP}", unknown.join(" ")),

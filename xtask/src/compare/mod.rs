@@ -1,0 +1,110 @@
+//! `cargo xtask compare`: outstride beside its peers, on the same layers, in turns.
+//!
+//! Machines are noisy and change their clock, so only figures taken side by side say anything. For each layer every
+//! contestant takes its turn, round after round, and the median over the rounds counts.
+
+mod install;
+mod options;
+mod outstride;
+mod peer;
+mod plot;
+mod results;
+mod table;
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use outstride_io::layers::Layer;
+
+use crate::step::root;
+use install::Peers;
+use options::{Layout, Options};
+use outstride::Outstride;
+use results::{LayerResult, Results};
+
+pub(crate) use options::HELP;
+
+/// Threads of the contestant before go on spinning for a while after its last call.
+const SETTLE: Duration = Duration::from_millis(300);
+
+pub(crate) fn run(arguments: &[&str]) -> Result<()> {
+    let options = Options::parse(arguments)?;
+    let work = root().join("target/compare");
+    fs::create_dir_all(&work).with_context(|| format!("cannot create {}", work.display()))?;
+    if !options.render_only {
+        let layers = selected(&options)?;
+        let outstride = Outstride::build()?;
+        let mut peers = Peers::install(&options, &work)?;
+        let models = peers.write_models(&layers, &work)?;
+        for &layout in &options.layouts {
+            let results = measure(&options, layout, &layers, &outstride, &mut peers, &models)?;
+            results.save(&results_file(&work, layout))?;
+        }
+    }
+    let mut all = Vec::new();
+    for layout in Layout::ALL {
+        let file = results_file(&work, layout);
+        if options.layouts.contains(&layout) || options.is_complete() {
+            all.extend(Results::load(&file)?);
+        }
+    }
+    if all.is_empty() {
+        bail!("there are no results yet in {}; run without --render-only", work.display());
+    }
+    // Part of the layers is for the eye; only a whole run becomes documentation.
+    let docs = if options.is_complete() { root().join("docs") } else { work };
+    let (text, plot) = (docs.join("performance.md"), docs.join("performance.svg"));
+    fs::write(&text, table::document(&all)).with_context(|| format!("cannot write {}", text.display()))?;
+    fs::write(&plot, plot::svg(&all)).with_context(|| format!("cannot write {}", plot.display()))?;
+    for results in &all {
+        println!("{}", table::summary(results));
+    }
+    println!("{}\n{}", text.display(), plot.display());
+    Ok(())
+}
+
+fn results_file(work: &std::path::Path, layout: Layout) -> PathBuf {
+    work.join(format!("{layout}.json"))
+}
+
+fn selected(options: &Options) -> Result<Vec<Layer>> {
+    let mut layers = Layer::read_file(&options.layers)?;
+    if let Some(unknown) = options.only.iter().find(|id| layers.iter().all(|layer| layer.id != **id)) {
+        bail!("there is no layer `{unknown}` in {}", options.layers.display());
+    }
+    if !options.only.is_empty() {
+        layers.retain(|layer| options.only.contains(&layer.id));
+    }
+    if let Some(odd) = layers.iter().find(|layer| layer.id.contains(['/', '\\']) || layer.id.starts_with('.'))
+    {
+        bail!("the id `{}` cannot be the name of a file", odd.id);
+    }
+    Ok(layers)
+}
+
+fn measure(
+    options: &Options,
+    layout: Layout,
+    layers: &[Layer],
+    outstride: &Outstride,
+    peers: &mut Peers,
+    models: &std::path::Path,
+) -> Result<Results> {
+    let mut results = Results::new(options, layout, peers.versions());
+    for (number, layer) in layers.iter().enumerate() {
+        let mut result = LayerResult::new(layer);
+        for _ in 0..options.rounds {
+            result.add_outstride(outstride.measure(options, layout, layer)?);
+            for peer in peers.of(layout, layer) {
+                std::thread::sleep(SETTLE);
+                result.add_peer(&peer.measure(layer, layout, options, models));
+            }
+            std::thread::sleep(SETTLE);
+        }
+        eprintln!("{layout} {:>3}/{} {}", number + 1, layers.len(), result.line());
+        results.layers.push(result);
+    }
+    Ok(results)
+}

@@ -1,0 +1,152 @@
+//! What a comparison was asked to do.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::step::root;
+
+pub(crate) const HELP: &str = "\
+  cargo xtask compare [OPTIONS]    outstride beside its peers; writes docs/performance.md and .svg
+      --layout ncx|nxc             one layout only; both by default
+      --layers FILE                other layers than benches/layers.json
+      --only ID,ID                 some layers only; writes to target/compare instead of docs
+      --peers NAME,NAME            of ort, ov, onednn, rust, torch; all but torch by default
+      --with-torch                 PyTorch as well, which is large
+      --rounds N                   how many turns each takes (5)
+      --seconds S                  how long each turn takes (0.3)
+      --threads N                  for each contestant; all that the machine has by default
+      --render-only                write the documents again from the last results
+      Peers are installed under target/compare, or in the folder that OUTSTRIDE_PEERS_HOME names.";
+
+/// The families of peers, each one process.
+pub(super) const FAMILIES: [&str; 5] = ["ort", "ov", "onednn", "rust", "torch"];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Layout {
+    Ncx,
+    Nxc,
+}
+
+impl Layout {
+    pub(super) const ALL: [Layout; 2] = [Layout::Ncx, Layout::Nxc];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Layout::Ncx => "ncx",
+            Layout::Nxc => "nxc",
+        }
+    }
+
+    /// Whether a family of peers has anything to show in this layout.
+    pub(super) fn has_family(self, family: &str) -> bool {
+        self == Layout::Ncx || matches!(family, "onednn" | "torch")
+    }
+}
+
+impl fmt::Display for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Options {
+    pub(super) layouts: Vec<Layout>,
+    pub(super) layers: PathBuf,
+    pub(super) only: Vec<String>,
+    pub(super) peers: Vec<String>,
+    pub(super) rounds: usize,
+    pub(super) seconds: f64,
+    pub(super) threads: usize,
+    pub(super) render_only: bool,
+    own_layers: bool,
+}
+
+impl Options {
+    pub(super) fn parse(arguments: &[&str]) -> Result<Self> {
+        let mut options = Options {
+            layouts: Layout::ALL.to_vec(),
+            layers: root().join("benches/layers.json"),
+            only: Vec::new(),
+            peers: ["ort", "ov", "onednn", "rust"].map(str::to_owned).to_vec(),
+            rounds: 5,
+            seconds: 0.3,
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            render_only: false,
+            own_layers: true,
+        };
+        let mut rest = arguments.iter();
+        while let Some(&name) = rest.next() {
+            match name {
+                "--with-torch" => options.peers.push("torch".into()),
+                "--render-only" => options.render_only = true,
+                _ => {
+                    let value = rest
+                        .next()
+                        .with_context(|| format!("`{name}` needs a value, or is no option\n\n{HELP}"))?;
+                    options.set(name, value)?;
+                }
+            }
+        }
+        Ok(options)
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<()> {
+        let words = || value.split(',').map(str::to_owned).collect::<Vec<_>>();
+        let number = || format!("`{value}` is no number for {name}");
+        match name {
+            "--layout" => {
+                let layout = Layout::ALL.into_iter().find(|layout| layout.name() == value);
+                self.layouts =
+                    vec![layout.with_context(|| format!("`{value}` is no layout; use ncx or nxc"))?];
+            }
+            "--layers" => {
+                self.layers = value.into();
+                self.own_layers = false;
+            }
+            "--only" => self.only = words(),
+            "--peers" => {
+                self.peers = words();
+                if let Some(unknown) = self.peers.iter().find(|peer| !FAMILIES.contains(&peer.as_str())) {
+                    bail!("there is no peer `{unknown}`; there are {}", FAMILIES.join(", "));
+                }
+            }
+            "--rounds" => self.rounds = value.parse::<usize>().with_context(number)?.max(1),
+            "--seconds" => self.seconds = value.parse().with_context(number)?,
+            "--threads" => self.threads = value.parse::<usize>().with_context(number)?.max(1),
+            unknown => bail!("there is no option `{unknown}`\n\n{HELP}"),
+        }
+        Ok(())
+    }
+
+    /// Whether the results are those of the project's own layers, all of them.
+    pub(super) fn is_complete(&self) -> bool {
+        self.own_layers && self.only.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_read_and_the_unknown_refused() {
+        let options =
+            Options::parse(&["--layout", "nxc", "--only", "a,b", "--with-torch", "--rounds", "2"]).unwrap();
+        assert_eq!((options.layouts.as_slice(), options.rounds), (&[Layout::Nxc][..], 2));
+        assert_eq!(options.only, ["a", "b"]);
+        assert!(options.peers.contains(&"torch".to_owned()) && !options.is_complete());
+        assert!(Options::parse(&[]).unwrap().is_complete());
+        for wrong in [
+            &["--layout", "nchw"][..],
+            &["--peers", "mkl"],
+            &["--rounds", "x"],
+            &["--fast", "1"],
+            &["--only"],
+        ] {
+            assert!(Options::parse(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! What a comparison came to.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use outstride_io::layers::Layer;
+use serde::{Deserialize, Serialize};
+
+use super::options::{Layout, Options};
+use super::outstride::Own;
+use super::peer::Answer;
+
+/// All layers of one layout.
+#[derive(Debug, Deserialize, Serialize)]
+pub(super) struct Results {
+    pub(super) layout: String,
+    pub(super) cpu: String,
+    pub(super) threads: usize,
+    pub(super) rounds: usize,
+    pub(super) versions: Vec<String>,
+    pub(super) layers: Vec<LayerResult>,
+}
+
+/// One layer: what everybody took in every round.
+#[derive(Debug, Deserialize, Serialize)]
+pub(super) struct LayerResult {
+    pub(super) id: String,
+    pub(super) gflop: f64,
+    pub(super) own: Vec<Own>,
+    pub(super) peers: BTreeMap<String, Vec<f64>>,
+    /// Why families of peers have no figure.
+    pub(super) missing: Vec<String>,
+}
+
+impl Results {
+    pub(super) fn new(options: &Options, layout: Layout, versions: Vec<String>) -> Self {
+        Results {
+            layout: layout.name().to_owned(),
+            cpu: cpu(),
+            threads: options.threads,
+            rounds: options.rounds,
+            versions,
+            layers: Vec::new(),
+        }
+    }
+
+    pub(super) fn save(&self, file: &Path) -> Result<()> {
+        let text = serde_json::to_string_pretty(self)?;
+        fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
+    }
+
+    /// The results of the last run, if there was one.
+    pub(super) fn load(file: &Path) -> Result<Option<Self>> {
+        if !file.exists() {
+            return Ok(None);
+        }
+        let text = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+        serde_json::from_slice(&text).map(Some).with_context(|| format!("{} is no result", file.display()))
+    }
+
+    /// Every name of a peer, in order.
+    pub(super) fn peer_names(&self) -> Vec<&str> {
+        let mut names: Vec<&str> =
+            self.layers.iter().flat_map(|layer| layer.peers.keys().map(String::as_str)).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    /// The geometric mean of the ratios.
+    pub(super) fn mean_ratio(&self) -> Option<f64> {
+        let logarithms: Vec<f64> = self.layers.iter().filter_map(|layer| Some(layer.ratio()?.ln())).collect();
+        let count = logarithms.len() as f64;
+        (count > 0.0).then(|| (logarithms.iter().sum::<f64>() / count).exp())
+    }
+}
+
+impl LayerResult {
+    pub(super) fn new(layer: &Layer) -> Self {
+        let product = |sizes: &[usize]| sizes.iter().map(|&size| size as f64).product::<f64>();
+        let out_channels = (layer.out_channels / layer.groups.max(1)) as f64;
+        LayerResult {
+            id: layer.id.clone(),
+            gflop: 2.0 * product(&layer.input_shape()) * out_channels * product(&layer.kernel) / 1e9,
+            own: Vec::new(),
+            peers: BTreeMap::new(),
+            missing: Vec::new(),
+        }
+    }
+
+    pub(super) fn add_outstride(&mut self, own: Own) {
+        self.own.push(own);
+    }
+
+    pub(super) fn add_peer(&mut self, answer: &Answer) {
+        for (name, &ms) in &answer.ms {
+            self.peers.entry(name.clone()).or_default().push(ms);
+        }
+        if !answer.why.is_empty() && !self.missing.contains(&answer.why) {
+            self.missing.push(answer.why.clone());
+        }
+    }
+
+    /// Our milliseconds.
+    pub(super) fn own_ms(&self) -> f64 {
+        median(self.own.iter().map(|own| own.median_ms))
+    }
+
+    /// How much of the machine's ceiling we reached.
+    pub(super) fn ceiling_share(&self) -> f64 {
+        median(self.own.iter().map(|own| own.ceiling_share))
+    }
+
+    pub(super) fn peer_ms(&self, name: &str) -> Option<f64> {
+        self.peers.get(name).map(|times| median(times.iter().copied()))
+    }
+
+    /// The fastest peer and its milliseconds.
+    pub(super) fn fastest(&self) -> Option<(&str, f64)> {
+        let times = self.peers.iter().map(|(name, times)| (name.as_str(), median(times.iter().copied())));
+        times.min_by(|a, b| a.1.total_cmp(&b.1))
+    }
+
+    /// How many times faster we are than the fastest peer.
+    pub(super) fn ratio(&self) -> Option<f64> {
+        Some(self.fastest()?.1 / self.own_ms())
+    }
+
+    /// One line for whoever watches.
+    pub(super) fn line(&self) -> String {
+        let peers = self.peers.keys().filter_map(|name| Some(format!("{name} {:.3}", self.peer_ms(name)?)));
+        let peers = peers.collect::<Vec<_>>().join("  ");
+        let ratio = self.ratio().map_or("     –".to_owned(), |ratio| format!("{ratio:5.2}×"));
+        let missing = self.missing.iter().map(|why| format!("  ({why})")).collect::<String>();
+        format!("{:<20} {ratio}  outstride {:.3}  {peers}{missing}", self.id, self.own_ms())
+    }
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    match values.len() {
+        0 => f64::NAN,
+        count if count % 2 == 1 => values[count / 2],
+        count => (values[count / 2 - 1] + values[count / 2]) / 2.0,
+    }
+}
+
+/// The processor's name, where the system tells it.
+fn cpu() -> String {
+    let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let name = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+    name.map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, name)| name.trim().to_owned())
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// A comparison of two layers, one won and one lost.
+    pub(in super::super) fn example() -> Results {
+        let own = |median_ms| Own {
+            median_ms,
+            gflops: 100.0,
+            gbps: 10.0,
+            ceiling_share: 0.8,
+            ceiling: "arithmetic".into(),
+            path: "panel".into(),
+            kernel: "f32_panel_14x2_avx512".into(),
+            peak_gflops: 300.0,
+            read_gbps: 30.0,
+            write_gbps: 20.0,
+        };
+        let layer = |id: &str, peer: f64| LayerResult {
+            id: id.into(),
+            gflop: 0.5,
+            own: vec![own(3.0), own(1.0), own(2.0)],
+            peers: [("ort".to_owned(), vec![peer, peer]), ("rten".to_owned(), vec![100.0])].into(),
+            missing: vec![],
+        };
+        Results {
+            layout: "ncx".into(),
+            cpu: "a CPU".into(),
+            threads: 2,
+            rounds: 3,
+            versions: vec!["onnxruntime 1.31.1".into()],
+            layers: vec![layer("won", 8.0), layer("lost", 1.0)],
+        }
+    }
+
+    #[test]
+    fn ratios_are_taken_of_medians_against_the_fastest() {
+        let results = example();
+        assert_eq!(results.layers[0].own_ms(), 2.0);
+        assert_eq!(results.layers[0].fastest(), Some(("ort", 8.0)));
+        assert_eq!(results.layers[0].ratio(), Some(4.0));
+        assert_eq!(results.layers[1].ratio(), Some(0.5));
+        assert!((results.mean_ratio().unwrap() - 2f64.sqrt()).abs() < 1e-12);
+        assert_eq!(results.peer_names(), ["ort", "rten"]);
+    }
+}
