@@ -591,18 +591,16 @@ impl AxisTable {
     /// Combines the offsets of the axes before with those of this axis, this axis fastest.
     fn extend_offsets(&self, index: usize, offsets: &mut Vec<isize>) {
         let own = &self.x[index * self.taps..(index + 1) * self.taps];
-        if let [one] = own {
-            // Several axes may be outside: the sum must not run out of range.
-            offsets.iter_mut().for_each(|offset| *offset = (*offset + one).max(OUTSIDE));
-            return;
-        }
         let before = offsets.len();
-        for outer in 0..before {
-            for &part in own {
-                offsets.push((offsets[outer] + part).max(OUTSIDE));
+        offsets.resize(before * own.len(), 0);
+        // From the back, so that what is still to be read is not overwritten. Several axes may be outside: the sum must
+        // not run out of range.
+        for outer in (0..before).rev() {
+            let offset = offsets[outer];
+            for (slot, part) in offsets[outer * own.len()..].iter_mut().zip(own) {
+                *slot = (offset + part).max(OUTSIDE);
             }
         }
-        offsets.drain(..before);
     }
 }
 
