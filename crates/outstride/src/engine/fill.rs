@@ -1,4 +1,4 @@
-//! The outputs that no tap reaches by residue: they hold the activated bias.
+//! The outputs that no tap reaches: they hold the activated bias.
 
 use outstride_kernels::{Output, Scalar};
 
@@ -23,6 +23,26 @@ pub(crate) unsafe fn fill_uncovered<T: Scalar>(
         let base = y_offset as isize + channel as isize * y_channel_stride;
         // SAFETY: handed on from the caller.
         unsafe { fill_axis(axes, y, base, value) };
+    }
+}
+
+/// Writes the bias to every output, for inputs without elements.
+///
+/// # Safety
+///
+/// As [`fill_uncovered`].
+pub(crate) unsafe fn fill_everything<T: Scalar>(
+    axes: &[EngineAxis<'_>],
+    y: &Output<'_, T>,
+    y_offset: usize,
+    y_channel_stride: isize,
+    bias: &[T],
+) {
+    let [axis, inner @ ..] = axes else { return };
+    for (channel, &value) in bias.iter().enumerate() {
+        let base = y_offset as isize + channel as isize * y_channel_stride;
+        // SAFETY: handed on from the caller.
+        unsafe { fill_all(0, axis.output as i64, axis.y_stride, inner, y, base, value) };
     }
 }
 

@@ -113,6 +113,15 @@ impl<T: Real + Element> PreparedFilter<T> for Engine<T> {
         let axes =
             EngineAxis::all(&call.geometry, &batch_phases, &self.filter.phases, x.strides(), y.strides());
         let strides = Strides { x_channel: x.strides()[1], y_channel: y.strides()[1] };
+        let y_offset = y.offset();
+        let mut tapless = self.filter.bias.clone();
+        self.filter.kernels.activate(&mut tapless, &call.activation);
+        if x.shape().contains(&0) {
+            let output = Output::new(y.data_mut());
+            // SAFETY: this thread is the only one that writes.
+            unsafe { fill::fill_everything(&axes, &output, y_offset, strides.y_channel, &tapless) };
+            return Ok(());
+        }
         let shape = Shape {
             geometry: call.geometry.clone(),
             x_strides: x.strides().to_vec(),
@@ -120,9 +129,6 @@ impl<T: Real + Element> PreparedFilter<T> for Engine<T> {
             threads: executor.threads(),
         };
         let strategy = self.strategy(shape, &axes, &strides);
-        let y_offset = y.offset();
-        let mut tapless = self.filter.bias.clone();
-        self.filter.kernels.activate(&mut tapless, &call.activation);
         let problem = Problem {
             filter: &self.filter,
             axes,

@@ -116,6 +116,27 @@ fn no_input_channels_give_the_bias_alone() {
 }
 
 #[test]
+fn no_input_channels_give_the_bias_alone_in_every_group_and_gap() {
+    let attributes = onednn_graph::ConvTranspose {
+        strides: vec![6, 2],
+        dilations: vec![1, 1],
+        pads_begin: vec![6, 3],
+        pads_end: vec![0, 0],
+        output_padding: vec![3, 14],
+        groups: 3,
+        data_format: onednn_graph::DataFormat::Ncx,
+        filter_format: onednn_graph::FilterFormat::Iox,
+        ..Default::default()
+    };
+    let bias = [1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0];
+    let filter = TensorView::from_slice(&[0, 2, 5, 5], &[]).unwrap();
+    let op = ConvTranspose::new(&attributes, filter, Some(&bias)).unwrap();
+    let y = op.run(TensorView::from_slice(&[1, 0, 3, 5], &[]).unwrap()).unwrap();
+    assert_eq!(y.shape(), [1, 6, 14, 24]);
+    assert!(y.data().chunks_exact(14 * 24).zip(bias).all(|(plane, bias)| plane.iter().all(|&v| v == bias)));
+}
+
+#[test]
 fn no_output_channels_give_an_empty_output() {
     let filter = TensorView::<f32>::from_slice(&[2, 0, 3], &[]).unwrap();
     let op = ConvTranspose::new(&with_strides(&[2]), filter, Some(&[])).unwrap();
