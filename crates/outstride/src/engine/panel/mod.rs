@@ -377,23 +377,12 @@ impl<'a, T: Real> Worker<'a, T> {
         self.numbers.clear();
         self.rows.clear();
         self.indices.clear();
-        for number in 0..count {
-            let mut row = Row { y: self.problem.y_channel(self.group, 0), interior: true };
-            self.offsets.clear();
-            self.offsets.push(0);
-            for (table, &index) in tables.iter().zip(&*index) {
-                let (y, interior) = table.y[index];
-                row.y += y;
-                row.interior &= interior;
-                table.extend_offsets(index, &mut self.offsets);
-            }
-            for (tap, &offset) in self.taps.iter_mut().zip(&self.offsets) {
-                if offset > OUTSIDE / 2 {
-                    tap.rows[number] = origin.wrapping_offset(offset);
-                }
-            }
-            self.rows.push(row);
-            self.indices.extend_from_slice(index);
+        let fastest = order[order.len() - 1];
+        while self.rows.len() < count {
+            let left = count - self.rows.len();
+            let run = left.min(spans[fastest].count - index[fastest]);
+            self.collect_run(tables, fastest, index, run, origin);
+            index[fastest] += run - 1;
             advance(index, spans, order);
         }
         let mut kept = 0;
@@ -405,6 +394,48 @@ impl<'a, T: Real> Worker<'a, T> {
             }
         }
         self.taps.truncate(kept);
+    }
+
+    /// Appends `count` rows that differ along one axis only: what the others contribute is computed once.
+    fn collect_run(
+        &mut self,
+        tables: &[AxisTable],
+        fastest: usize,
+        index: &[usize],
+        count: usize,
+        origin: *const T,
+    ) {
+        let mut common = Row { y: self.problem.y_channel(self.group, 0), interior: true };
+        self.offsets.clear();
+        self.offsets.push(0);
+        for (axis, (table, &index)) in tables.iter().zip(index).enumerate() {
+            if axis == fastest {
+                repeat_each(&mut self.offsets, table.taps);
+            } else {
+                let (y, interior) = table.y[index];
+                common.y += y;
+                common.interior &= interior;
+                table.extend_offsets(index, &mut self.offsets);
+            }
+        }
+        let table = &tables[fastest];
+        // Taps that differ along later axes only lie next to each other.
+        let together: usize = tables[fastest + 1..].iter().map(|table| table.taps).product();
+        for position in index[fastest]..index[fastest] + count {
+            let number = self.rows.len();
+            let own = &table.x[position * table.taps..(position + 1) * table.taps];
+            let parts = own.iter().cycle().flat_map(|part| std::iter::repeat_n(part, together));
+            for ((tap, &offset), &part) in self.taps.iter_mut().zip(&self.offsets).zip(parts) {
+                if offset.min(part) > OUTSIDE / 2 {
+                    tap.rows[number] = origin.wrapping_offset(offset + part);
+                }
+            }
+            let (y, interior) = table.y[position];
+            self.rows.push(Row { y: common.y + y, interior: common.interior & interior });
+            for (axis, &index) in index.iter().enumerate() {
+                self.indices.push(if axis == fastest { position } else { index });
+            }
+        }
     }
 
     fn prepare(&self, panel: &'a Panel) -> Prepared<'a, T> {
@@ -601,6 +632,16 @@ impl AxisTable {
                 *slot = (offset + part).max(OUTSIDE);
             }
         }
+    }
+}
+
+/// Repeats every offset `times` times.
+fn repeat_each(offsets: &mut Vec<isize>, times: usize) {
+    let before = offsets.len();
+    offsets.resize(before * times, 0);
+    for index in (0..before).rev() {
+        let offset = offsets[index];
+        offsets[index * times..(index + 1) * times].fill(offset);
     }
 }
 
