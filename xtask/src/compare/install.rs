@@ -64,8 +64,8 @@ impl Peers {
         self.peers.iter_mut().filter(move |peer| takes_part(peer.family))
     }
 
-    /// The pinned versions of those that were installed.
-    pub(super) fn versions(&self) -> Vec<String> {
+    /// The pinned versions of those that take part in a layout.
+    pub(super) fn versions(&self, layout: Layout) -> Vec<String> {
         let mut pins: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         pins.insert("ort", pinned(include_str!("../../../benches/peers/requirements.txt"), "onnxruntime"));
         pins.insert("ov", pinned(include_str!("../../../benches/peers/requirements.txt"), "openvino"));
@@ -79,7 +79,8 @@ impl Peers {
             "rust",
             ["rten =", "tract-onnx", "candle-core"].iter().flat_map(|name| pinned(rust, name)).collect(),
         );
-        let installed = self.peers.iter().filter_map(|peer| pins.remove(peer.family)).flatten();
+        let taking_part = self.peers.iter().filter(|peer| layout.has_family(peer.family));
+        let installed = taking_part.filter_map(|peer| pins.remove(peer.family)).flatten();
         installed.map(|line| line.replace("==", " ").replace(" = \"=", " ").replace('"', "")).collect()
     }
 }

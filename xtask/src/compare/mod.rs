@@ -92,7 +92,7 @@ fn measure(
     peers: &mut Peers,
     models: &std::path::Path,
 ) -> Result<Results> {
-    let mut results = Results::new(options, layout, peers.versions());
+    let mut results = Results::new(options, layout, peers.versions(layout));
     for (number, layer) in layers.iter().enumerate() {
         let mut result = LayerResult::new(layer);
         for _ in 0..options.rounds {

@@ -20,7 +20,7 @@ pub(super) struct Own {
     pub(super) median_ms: f64,
     pub(super) gflops: f64,
     pub(super) gbps: f64,
-    pub(super) ceiling_share: f64,
+    pub(super) ceiling_ms: f64,
     pub(super) ceiling: String,
     pub(super) path: String,
     pub(super) kernel: String,

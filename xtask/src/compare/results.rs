@@ -108,9 +108,9 @@ impl LayerResult {
         median(self.own.iter().map(|own| own.median_ms))
     }
 
-    /// How much of the machine's ceiling we reached.
+    /// How much of the machine's ceiling we reached. The highest ceiling counts: lower ones were disturbed.
     pub(super) fn ceiling_share(&self) -> f64 {
-        median(self.own.iter().map(|own| own.ceiling_share))
+        self.own.iter().map(|own| own.ceiling_ms).fold(f64::INFINITY, f64::min) / self.own_ms()
     }
 
     pub(super) fn peer_ms(&self, name: &str) -> Option<f64> {
@@ -165,7 +165,7 @@ pub(super) mod tests {
             median_ms,
             gflops: 100.0,
             gbps: 10.0,
-            ceiling_share: 0.8,
+            ceiling_ms: 1.6,
             ceiling: "arithmetic".into(),
             path: "panel".into(),
             kernel: "f32_panel_14x2_avx512".into(),

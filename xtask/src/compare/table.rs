@@ -82,7 +82,7 @@ fn row(text: &mut String, layer: &LayerResult) {
     let ratio = layer.ratio().map_or("–".to_owned(), |ratio| format!("{ratio:.2}"));
     let _ = writeln!(
         text,
-        "| {} | {:.2} | {} | {:.0} | {:.0} % {ceiling} | `{kernel}` | {peer} | {peer_ms} | {ratio} |",
+        "| {} | {:.3} | {} | {:.0} | {:.0} % {ceiling} | `{kernel}` | {peer} | {peer_ms} | {ratio} |",
         layer.id,
         layer.gflop,
         milliseconds(own),
@@ -124,7 +124,7 @@ mod tests {
     fn the_document_holds_every_layer_and_the_summary() {
         let text = document(&[example()]);
         let won =
-            "| won | 0.50 | 2.00 | 250 | 80 % arithmetic | `f32_panel_14x2_avx512` | ort | 8.00 | 4.00 |";
+            "| won | 0.500 | 2.00 | 250 | 80 % arithmetic | `f32_panel_14x2_avx512` | ort | 8.00 | 4.00 |";
         assert!(text.contains(won), "{text}");
         assert!(text.contains("| lost | 2.00 | 1.00 | 100 |"), "{text}");
         let summary = "ncx: 1.41× the speed of the fastest peer of each layer in the geometric mean of 2 layers, 0.50× \

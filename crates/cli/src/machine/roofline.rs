@@ -67,21 +67,20 @@ impl Roofline {
             (0..team.threads()).map(|_| Mutex::new(vec![T::default(); part])).collect();
         let level = |&footprint: &usize| {
             let length = footprint / size_of::<T>() / team.threads();
-            let with_own = |thread: usize, probe: fn(&Kernels<T>, &mut [T])| {
-                let mut own = memory[thread].lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-                probe(kernels, &mut own[..length]);
-            };
-            let read =
-                || team.on_every_thread(|thread| with_own(thread, |kernels, own| kernels.probe_read(own)));
-            let write =
-                || team.on_every_thread(|thread| with_own(thread, |kernels, own| kernels.probe_write(own)));
-            // Enough passes that starting the threads does not count.
+            // Enough passes that waking the threads does not count.
             let passes = ((1 << 25) / footprint).max(1);
-            let rate = |probe: &dyn Fn()| {
-                let seconds = fastest(|| (0..passes).for_each(|_| probe()));
+            let rate = |probe: fn(&Kernels<T>, &mut [T])| {
+                let seconds = fastest(|| {
+                    team.on_every_thread(|thread| {
+                        let mut own = memory[thread].lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+                        (0..passes).for_each(|_| probe(kernels, &mut own[..length]));
+                    });
+                });
                 (passes * length * team.threads() * size_of::<T>()) as f64 / seconds
             };
-            Level { footprint, write: rate(&write), read: rate(&read) }
+            let write = rate(|kernels, own| kernels.probe_write(own));
+            let read = rate(|kernels, own| kernels.probe_read(own));
+            Level { footprint, read, write }
         };
         Ok(Roofline { isa, arithmetic, levels: FOOTPRINTS.iter().map(level).collect() })
     }
