@@ -133,7 +133,7 @@ impl<T: PortableScalar, const LANES: usize> Simd for Portable<T, LANES> {
 
     #[inline(always)]
     unsafe fn zip(a: [T; LANES], b: [T; LANES]) -> [[T; LANES]; 2] {
-        let lane = |index: usize| if index % 2 == 0 { a[index / 2] } else { b[index / 2] };
+        let lane = |index: usize| if index.is_multiple_of(2) { a[index / 2] } else { b[index / 2] };
         [array::from_fn(lane), array::from_fn(|index| lane(LANES + index))]
     }
 

@@ -6,6 +6,12 @@ use outstride::{Activation, Element, Real, Tensor, TensorView};
 
 use crate::layers::{Layer, Numbers, PATHS, Scoped, expected, isas, prepare};
 
+/// Whether two results are the same; all NaN are.
+fn same<T: Real>(a: T, b: T) -> bool {
+    let is_nan = |value: T| value.partial_cmp(&value).is_none();
+    a == b || (is_nan(a) && is_nan(b))
+}
+
 /// Runs a layer every way there is and compares with the reference.
 fn check<T: Element + Real>(numbers: &mut Numbers, layer: &Layer, special: Option<f64>) {
     let geometry = layer.geometry();
@@ -30,7 +36,7 @@ fn check<T: Element + Real>(numbers: &mut Numbers, layer: &Layer, special: Optio
                 let op = op.clone().with_executor(Arc::new(Scoped(threads)));
                 let mut y = Tensor::from_vec(&y_shape, vec![T::from_f64(-77.0); expected.len()]).unwrap();
                 op.run_into(TensorView::from_slice(&x_shape, &x).unwrap(), y.view_mut()).unwrap();
-                let differs = y.data().iter().zip(&expected).position(|(a, b)| a != b && (a == a || b == b));
+                let differs = y.data().iter().zip(&expected).position(|(a, b)| !same(*a, *b));
                 if let Some(index) = differs {
                     panic!(
                         "{isa} {path:?} {threads} threads: element {index} is {:?}, expected {:?}\n{layer:?}\n{}",

@@ -135,11 +135,13 @@ struct Spelling {
     has_bias: bool,
 }
 
+/// Spells a problem in the ways of one family of dialects.
+type Family = fn(&Shared, &[f32]) -> Vec<Spelling>;
+
 fn spellings(shared: &Shared, w: &[f32]) -> Vec<Spelling> {
-    let mut families: Vec<fn(&Shared, &[f32]) -> Vec<Spelling>> =
-        vec![onnx_family, onednn_calls, openvino_calls, torch_calls];
+    let mut families: Vec<Family> = vec![onnx_family, onednn_calls, openvino_calls, torch_calls];
     if shared.groups == 1 {
-        families.extend([tensorflow_calls as fn(&Shared, &[f32]) -> Vec<Spelling>, jax_calls]);
+        families.extend([tensorflow_calls as Family, jax_calls]);
     }
     families.into_iter().flat_map(|family| family(shared, w)).collect()
 }
