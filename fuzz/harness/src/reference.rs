@@ -210,14 +210,13 @@ fn hostile_views<T: Number>(bytes: &mut Unstructured<'_>) -> Result<()> {
     let dialect = hostile_attributes(bytes, spatial)?;
     let Some(filter) = hostile_view(bytes, &memory, spatial + 2)? else { return Ok(()) };
     let Some(x) = hostile_view(bytes, &memory, spatial + 2)? else { return Ok(()) };
-    let op =
-        match ConvTranspose::from_dialect(Arc::new(dialect.clone()), filter.clone(), None, PREPARE_LIMITS) {
-            Ok(op) => op.with_limits(LIMITS),
-            Err(error) => {
-                check_error(&error);
-                return Ok(());
-            }
-        };
+    let op = match ConvTranspose::from_dialect(Arc::new(dialect.clone()), filter.clone(), None, LIMITS) {
+        Ok(op) => op,
+        Err(error) => {
+            check_error(&error);
+            return Ok(());
+        }
+    };
     match op.run(x.clone()) {
         Err(error) => check_error(&error),
         Ok(y) => {
