@@ -132,7 +132,7 @@ fn rust(home: &Path) -> Result<PathBuf> {
     let mut build = Command::new("cargo");
     build.args(["build", "--release", "--locked", "--manifest-path"]).arg(sources().join("rust/Cargo.toml"));
     checked(build.env("CARGO_TARGET_DIR", &target))?;
-    Ok(target.join("release").join(format!("rust-peers{}", std::env::consts::EXE_SUFFIX)))
+    Ok(target.join("release").join(format!("outstride-rust-peers{}", std::env::consts::EXE_SUFFIX)))
 }
 
 fn sources() -> PathBuf {

@@ -1,7 +1,7 @@
 //! rten, tract and candle, timed on request: a JSON line on stdin asks, a JSON line on stdout answers.
 //!
 //! ```text
-//! rust-peers THREADS
+//! outstride-rust-peers THREADS
 //! {"layer": {…}, "model": "path.onnx", "layout": "ncx", "seconds": 0.4}   →   {"ms": {"rten": 1.25, "tract": 2.5}}
 //! ```
 //!
