@@ -1,5 +1,7 @@
 //! The axes an engine loops over: the batch, which is an axis of kernel 1 and stride 1, and the spatial ones.
 
+use std::ops::Range;
+
 use outstride_spec::{Geometry, Phase, Tap};
 
 /// One axis of a running problem.
@@ -26,10 +28,6 @@ impl Span {
         self.first + self.count as i64
     }
 
-    pub(crate) fn contains(&self, position: i64) -> bool {
-        self.first <= position && position < self.end()
-    }
-
     pub(crate) fn intersect(&self, other: &Span) -> Span {
         let first = self.first.max(other.first);
         Span { first, count: (self.end().min(other.end()) - first).max(0) as usize }
@@ -46,6 +44,19 @@ impl Span {
         let first = self.first.min(other.first);
         Span { first, count: (self.end().max(other.end()) - first) as usize }
     }
+}
+
+/// Of rising deltas, those at which some position of `read` finds an index of `inside`: a kernel may have many more
+/// taps than the input has elements, and only these may cost time.
+pub(crate) fn meeting(deltas: &[usize], read: Span, inside: Span) -> Range<usize> {
+    if read.count == 0 || inside.count == 0 {
+        return 0..0;
+    }
+    let least = read.first - (inside.end() - 1);
+    let greatest = read.end() - 1 - inside.first;
+    let start = deltas.partition_point(|&delta| (delta as i64) < least);
+    let end = deltas.partition_point(|&delta| delta as i64 <= greatest);
+    start..end.max(start)
 }
 
 /// The only phase of the batch axis.
@@ -114,6 +125,21 @@ impl<'a> EngineAxis<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn meeting_deltas_are_those_that_find_an_index() {
+        let deltas = [0, 1, 3, 4, 9];
+        for first in -4..14 {
+            for count in 0..4 {
+                let (read, inside) = (Span { first, count }, Span { first: 1, count: 4 });
+                let meets =
+                    |&delta: &usize| (first..read.end()).any(|q| (1..5).contains(&(q - delta as i64)));
+                let found = meeting(&deltas, read, inside);
+                assert!(deltas[found.clone()].iter().all(meets), "{read:?}");
+                assert_eq!(found.len(), deltas.iter().filter(|delta| meets(delta)).count(), "{read:?}");
+            }
+        }
+    }
 
     #[test]
     fn spans_partition_the_outputs() {

@@ -3,7 +3,7 @@
 use outstride_kernels::{LaneTap, LaneTile, Real};
 use outstride_spec::Phase;
 
-use super::axis::{EngineAxis, Span};
+use super::axis::{EngineAxis, Span, meeting};
 use super::boxes::Boxes;
 use super::gather::{self, Rows, input_positions};
 use super::pack::PackedFilter;
@@ -86,18 +86,18 @@ impl LanePlan {
 /// The buffers with which a task computes its positions.
 struct Worker<'a, T: Real> {
     problem: &'a Problem<'a, T>,
-    row: Vec<RowTap<T>>,
+    row: Vec<RowTaps<T>>,
     taps: Vec<LaneTap<T>>,
     out: Vec<T>,
 }
 
-/// A tap that meets the input on every axis but the last, where that is still open.
+/// Taps that meet the input on every axis but the last, where they are still open.
 #[derive(Clone, Copy)]
-struct RowTap<T> {
+struct RowTaps<T> {
     /// The input at index 0 of the last axis.
     input: *const T,
-    delta: i64,
-    weights: *const T,
+    /// The kernel element of index 0 along the last axis.
+    element: usize,
 }
 
 impl<T: Real> Worker<'_, T> {
@@ -134,14 +134,18 @@ impl<T: Real> Worker<'_, T> {
             .map(|(axis, (&q, phase))| axis.output_at(q, phase.residue) as isize * axis.y_stride)
             .sum::<isize>()
             + problem.y_channel(0, 0);
+        let taps = &parts[q.len()].taps;
+        let deltas: Vec<usize> = taps.iter().map(|tap| tap.delta).collect();
+        let inside = Span { first: 0, count: last.input };
         for q in span.first..span.end() {
             self.taps.clear();
-            for tap in &self.row {
-                let index = q - tap.delta;
-                if 0 <= index && index < last.input as i64 {
-                    let input =
-                        tap.input.wrapping_offset(index as isize * rows.stride(problem.axes.len() - 1));
-                    self.taps.push(LaneTap { input, weights: tap.weights });
+            let window = meeting(&deltas, Span { first: q, count: 1 }, inside);
+            for row in &self.row {
+                for tap in &taps[window.clone()] {
+                    let index = (q - tap.delta as i64) as isize;
+                    let input = row.input.wrapping_offset(index * rows.stride(problem.axes.len() - 1));
+                    let weights = problem.filter.depthwise_weights(row.element + tap.kernel).as_ptr();
+                    self.taps.push(LaneTap { input, weights });
                 }
             }
             let tile = LaneTile { taps: &self.taps, bias: &problem.filter.bias };
@@ -167,21 +171,16 @@ impl<T: Real> Worker<'_, T> {
         let problem = self.problem;
         let axis = problem.axes.len() - parts.len();
         let size = if axis == 0 { 1 } else { problem.filter.kernel[axis - 1] };
-        for tap in &parts[0].taps {
-            let element = element * size + tap.kernel;
-            match q.get(axis) {
-                None => {
-                    let weights = problem.filter.depthwise_weights(element).as_ptr();
-                    self.row.push(RowTap { input, delta: tap.delta as i64, weights });
-                }
-                Some(&position) => {
-                    let index = position - tap.delta as i64;
-                    if 0 <= index && index < problem.axes[axis].input as i64 {
-                        let input = input.wrapping_offset(index as isize * rows.stride(axis));
-                        self.collect_taps(&parts[1..], q, input, element, rows);
-                    }
-                }
-            }
+        let Some(&position) = q.get(axis) else {
+            self.row.push(RowTaps { input, element: element * size });
+            return;
+        };
+        let deltas: Vec<usize> = parts[0].taps.iter().map(|tap| tap.delta).collect();
+        let inside = Span { first: 0, count: problem.axes[axis].input };
+        for tap in &parts[0].taps[meeting(&deltas, Span { first: position, count: 1 }, inside)] {
+            let index = (position - tap.delta as i64) as isize;
+            let input = input.wrapping_offset(index * rows.stride(axis));
+            self.collect_taps(&parts[1..], q, input, element * size + tap.kernel, rows);
         }
     }
 }

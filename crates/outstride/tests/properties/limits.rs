@@ -96,9 +96,19 @@ fn a_large_kernel_over_one_input_is_done_at_once() {
     let y = op.run(TensorView::from_slice(&[1, 1, 1], &[3]).unwrap()).unwrap();
     assert_eq!(y.data(), vec![6; kernel]);
 
-    let kernel = 1 << 15;
     let op = ConvTranspose::new(&with_strides(&[1]), broadcast(&[2.0], &[1, 1, kernel]), None).unwrap();
     assert_eq!(op.run(broadcast(&[3.0], &[1, 1, 1])).unwrap().data(), vec![6.0; kernel]);
+
+    // The outer axis, and channels enough for every path.
+    for (groups, channels) in [(1, 1), (1, 20), (20, 20)] {
+        let kernel = 1 << 14;
+        let attributes = onnx::ConvTranspose { group: groups, ..with_strides(&[1, 1]) };
+        let filter = broadcast(&[2.0], &[channels, channels / groups as usize, kernel, 1]);
+        let op = ConvTranspose::new(&attributes, filter, None).unwrap();
+        let y = op.run(broadcast(&[3.0], &[1, channels, 1, 1])).unwrap();
+        let sum = 6.0 * (channels / groups as usize) as f32;
+        assert_eq!(y.data(), vec![sum; channels * kernel]);
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::ops::Range;
 use outstride_kernels::{MAX_ROWS, PanelTap, PanelTile, Real};
 
 use super::Strides;
-use super::axis::{EngineAxis, Span};
+use super::axis::{EngineAxis, Span, meeting};
 use super::boxes::Boxes;
 use super::gather::{self, Rows, input_positions};
 use super::pack::{Form, PackedFilter, Panel, Panels};
@@ -279,6 +279,8 @@ struct Worker<'a, T: Real> {
     indices: Vec<usize>,
     /// The offsets of one row's taps while they are summed axis by axis.
     offsets: Vec<isize>,
+    /// Per axis, the taps that the current rows can meet the input with.
+    windows: Vec<Range<usize>>,
 }
 
 /// A row of the current tile.
@@ -292,9 +294,12 @@ struct Row {
 
 /// What every position along one axis contributes to a row.
 struct AxisTable {
-    taps: usize,
-    /// Per position and tap: how far the input lies from the origin, or [`OUTSIDE`].
-    x: Vec<isize>,
+    /// The first position.
+    first: i64,
+    input: usize,
+    deltas: Vec<usize>,
+    /// Distance between positions of the input.
+    stride: isize,
     /// Per position: the output of residue 0, and whether those of all residues are inside.
     y: Vec<(isize, bool)>,
 }
@@ -321,6 +326,7 @@ impl<'a, T: Real> Worker<'a, T> {
             rows: Vec::new(),
             indices: Vec::new(),
             offsets: Vec::new(),
+            windows: Vec::new(),
         }
     }
 
@@ -370,7 +376,8 @@ impl<'a, T: Real> Worker<'a, T> {
         count: usize,
         origin: *const T,
     ) {
-        let taps: usize = tables.iter().map(|table| table.taps).product();
+        self.open_windows(tables, spans, order, index, count);
+        let taps: usize = self.windows.iter().map(Range::len).product();
         let zeros = self.zeros.as_ptr();
         self.taps.clear();
         self.taps.resize(taps, PanelTap { rows: [zeros; MAX_ROWS], weights: zeros });
@@ -389,11 +396,46 @@ impl<'a, T: Real> Worker<'a, T> {
         for number in 0..taps {
             if self.taps[number].rows[..count].iter().any(|&row| row != zeros) {
                 self.taps.swap(kept, number);
-                self.numbers.push(number);
+                self.numbers.push(self.number_in_panel(tables, number));
                 kept += 1;
             }
         }
         self.taps.truncate(kept);
+    }
+
+    /// Finds, per axis, the taps that any of the next `count` rows can meet the input with.
+    fn open_windows(
+        &mut self,
+        tables: &[AxisTable],
+        spans: &[Span],
+        order: &[usize],
+        index: &[usize],
+        count: usize,
+    ) {
+        self.windows.clear();
+        let fastest = order[order.len() - 1];
+        let one_run = count <= spans[fastest].count - index[fastest];
+        for (axis, table) in tables.iter().enumerate() {
+            // Rows of one run stand still on all axes but one; others may be anywhere.
+            let (from, len) = match (axis == fastest, one_run) {
+                (true, true) => (index[axis], count),
+                (false, true) => (index[axis], 1),
+                _ => (0, spans[axis].count),
+            };
+            let read = Span { first: table.first + from as i64, count: len };
+            self.windows.push(meeting(&table.deltas, read, Span { first: 0, count: table.input }));
+        }
+    }
+
+    /// The number among the panel's taps of a tap given by its number within the windows.
+    fn number_in_panel(&self, tables: &[AxisTable], number: usize) -> usize {
+        let (mut rest, mut stride, mut result) = (number, 1, 0);
+        for (table, window) in tables.iter().zip(&self.windows).rev() {
+            result += (window.start + rest % window.len()) * stride;
+            rest /= window.len();
+            stride *= table.deltas.len();
+        }
+        result
     }
 
     /// Appends `count` rows that differ along one axis only: what the others contribute is computed once.
@@ -410,22 +452,22 @@ impl<'a, T: Real> Worker<'a, T> {
         self.offsets.push(0);
         for (axis, (table, &index)) in tables.iter().zip(index).enumerate() {
             if axis == fastest {
-                repeat_each(&mut self.offsets, table.taps);
+                repeat_each(&mut self.offsets, self.windows[axis].len());
             } else {
                 let (y, interior) = table.y[index];
                 common.y += y;
                 common.interior &= interior;
-                table.extend_offsets(index, &mut self.offsets);
+                table.extend_offsets(index, &self.windows[axis], &mut self.offsets);
             }
         }
         let table = &tables[fastest];
         // Taps that differ along later axes only lie next to each other.
-        let together: usize = tables[fastest + 1..].iter().map(|table| table.taps).product();
+        let together: usize = self.windows[fastest + 1..].iter().map(Range::len).product();
         for position in index[fastest]..index[fastest] + count {
             let number = self.rows.len();
-            let own = &table.x[position * table.taps..(position + 1) * table.taps];
-            let parts = own.iter().cycle().flat_map(|part| std::iter::repeat_n(part, together));
-            for ((tap, &offset), &part) in self.taps.iter_mut().zip(&self.offsets).zip(parts) {
+            let own = self.windows[fastest].clone().map(|tap| table.offset(position, tap));
+            let parts = own.cycle().flat_map(|part| std::iter::repeat_n(part, together));
+            for ((tap, &offset), part) in self.taps.iter_mut().zip(&self.offsets).zip(parts) {
                 if offset.min(part) > OUTSIDE / 2 {
                     tap.rows[number] = origin.wrapping_offset(offset + part);
                 }
@@ -605,31 +647,35 @@ const OUTSIDE: isize = isize::MIN / 4;
 
 impl AxisTable {
     fn new(axis: &EngineAxis<'_>, span: &Span, deltas: &[usize], stride: isize) -> Self {
-        let mut x = Vec::with_capacity(span.count * deltas.len());
-        let mut y = Vec::with_capacity(span.count);
-        for q in span.first..span.end() {
-            x.extend(deltas.iter().map(|&delta| {
-                let index = q - delta as i64;
-                if 0 <= index && index < axis.input as i64 { index as isize * stride } else { OUTSIDE }
-            }));
+        let outputs = (span.first..span.end()).map(|q| {
             let first = axis.output_at(q, 0);
             let interior = first >= 0 && first + axis.stride <= axis.output as i64;
-            y.push((first as isize * axis.y_stride, interior));
-        }
-        AxisTable { taps: deltas.len(), x, y }
+            (first as isize * axis.y_stride, interior)
+        });
+        let y = outputs.collect();
+        AxisTable { first: span.first, input: axis.input, deltas: deltas.to_vec(), stride, y }
+    }
+
+    /// How far the input of a tap lies from the origin at one position, or [`OUTSIDE`].
+    #[inline]
+    fn offset(&self, index: usize, tap: usize) -> isize {
+        let position = self.first + index as i64 - self.deltas[tap] as i64;
+        if 0 <= position && position < self.input as i64 { position as isize * self.stride } else { OUTSIDE }
     }
 
     /// Combines the offsets of the axes before with those of this axis, this axis fastest.
-    fn extend_offsets(&self, index: usize, offsets: &mut Vec<isize>) {
-        let own = &self.x[index * self.taps..(index + 1) * self.taps];
+    fn extend_offsets(&self, index: usize, window: &Range<usize>, offsets: &mut Vec<isize>) {
         let before = offsets.len();
-        offsets.resize(before * own.len(), 0);
+        offsets.resize(before * window.len(), 0);
+        if offsets.is_empty() {
+            return;
+        }
         // From the back, so that what is still to be read is not overwritten. Several axes may be outside: the sum must
         // not run out of range.
         for outer in (0..before).rev() {
             let offset = offsets[outer];
-            for (slot, part) in offsets[outer * own.len()..].iter_mut().zip(own) {
-                *slot = (offset + part).max(OUTSIDE);
+            for (slot, tap) in offsets[outer * window.len()..].iter_mut().zip(window.clone()) {
+                *slot = (offset + self.offset(index, tap)).max(OUTSIDE);
             }
         }
     }
@@ -639,6 +685,9 @@ impl AxisTable {
 fn repeat_each(offsets: &mut Vec<isize>, times: usize) {
     let before = offsets.len();
     offsets.resize(before * times, 0);
+    if offsets.is_empty() {
+        return;
+    }
     for index in (0..before).rev() {
         let offset = offsets[index];
         offsets[index * times..(index + 1) * times].fill(offset);

@@ -26,6 +26,9 @@ pub(crate) struct Block {
 pub(super) struct Line {
     /// The residues of its columns along the last axis, each once.
     residues: Vec<usize>,
+    /// Of the batch and every spatial axis, the deltas of the taps, rising.
+    pub(super) deltas: Vec<Vec<usize>>,
+    /// Every combination of one delta per axis, the last axis fastest.
     pub(super) taps: Vec<LineTap>,
     pub(super) weight_stride: usize,
     pub(super) columns: Vec<Column>,
@@ -44,8 +47,6 @@ pub(super) struct Column {
 /// A tap of a line.
 #[derive(Debug)]
 pub(super) struct LineTap {
-    /// Of the batch and every spatial axis.
-    pub(super) deltas: Vec<usize>,
     pub(super) weights: WeightsAt,
     /// Which columns it feeds; empty where it feeds all of them.
     pub(super) feeds: Vec<bool>,
@@ -106,11 +107,18 @@ impl Block {
 }
 
 impl Line {
-    fn new(taps: Vec<LineTap>, weight_stride: usize, columns: Vec<Column>) -> Self {
+    fn new(deltas: Vec<Vec<usize>>, taps: Vec<LineTap>, weight_stride: usize, columns: Vec<Column>) -> Self {
         let last = |column: &Column| column.residues.last().copied().unwrap_or(0);
         let first_of = |column: &Column| columns.iter().position(|other| other.residues == column.residues);
         let same_phase = columns.iter().map(|column| first_of(column).unwrap_or(0)).collect();
-        Line { residues: distinct(columns.iter().map(last)), taps, weight_stride, columns, same_phase }
+        Line {
+            residues: distinct(columns.iter().map(last)),
+            deltas,
+            taps,
+            weight_stride,
+            columns,
+            same_phase,
+        }
     }
 
     /// Its positions along the last axis.
@@ -203,7 +211,12 @@ fn panel_lines<T: Real>(
                 let channels = columns.map(|column| segment.first_channel + column);
                 let columns =
                     channels.map(|channel| Column { channel, residues: residues.clone() }).collect();
-                lines.push(Line::new(taps, panel.vectors * filter.kernels.lanes(), columns));
+                lines.push(Line::new(
+                    deltas_of(panel),
+                    taps,
+                    panel.vectors * filter.kernels.lanes(),
+                    columns,
+                ));
             }
         }
     }
@@ -229,14 +242,12 @@ fn depthwise_line<T: Real>(filter: &PackedFilter<T>, phase: usize) -> Line {
             taps.reverse();
             let element =
                 taps.iter().zip(&filter.kernel).fold(0, |element, (tap, size)| element * size + tap.kernel);
-            LineTap {
-                deltas: std::iter::once(0).chain(taps.iter().map(|tap| tap.delta)).collect(),
-                weights: WeightsAt::Depthwise { element },
-                feeds: Vec::new(),
-            }
+            LineTap { weights: WeightsAt::Depthwise { element }, feeds: Vec::new() }
         })
         .collect();
-    Line::new(taps, 0, vec![Column { channel: 0, residues: residues(&parts) }])
+    let of_axis = |phase: &&Phase| phase.taps.iter().map(|tap| tap.delta).collect();
+    let deltas = std::iter::once(vec![0]).chain(parts.iter().map(of_axis)).collect();
+    Line::new(deltas, taps, 0, vec![Column { channel: 0, residues: residues(&parts) }])
 }
 
 /// Blocks of one line each, whose columns are those of a panel that holds several phases.
@@ -265,7 +276,8 @@ fn merged<T: Real>(filter: &PackedFilter<T>, panels: &Panels) -> Vec<Vec<Line>> 
                     }
                 })
                 .collect();
-            blocks.push(vec![Line::new(taps, panel.vectors * filter.kernels.lanes(), columns)]);
+            let weight_stride = panel.vectors * filter.kernels.lanes();
+            blocks.push(vec![Line::new(deltas_of(panel), taps, weight_stride, columns)]);
         }
     }
     blocks
@@ -276,11 +288,15 @@ fn panel_taps<T: Real>(filter: &PackedFilter<T>, index: usize, panel: &Panel, co
     let tap_len = filter.in_channels * panel.vectors * filter.kernels.lanes();
     (0..panel.taps())
         .map(|number| LineTap {
-            deltas: std::iter::once(0).chain(panel.deltas_of(number)).collect(),
             weights: WeightsAt::Panel { panel: index, element: number * tap_len + column },
             feeds: Vec::new(),
         })
         .collect()
+}
+
+/// The panel's deltas, with one for the batch in front.
+fn deltas_of(panel: &Panel) -> Vec<Vec<usize>> {
+    std::iter::once(vec![0]).chain(panel.deltas.iter().cloned()).collect()
 }
 
 fn residues(parts: &[&Phase]) -> Vec<usize> {

@@ -1,8 +1,10 @@
 //! Computing and storing the tiles of a task.
 
+use std::ops::Range;
+
 use outstride_kernels::{Kernels, PixelTap, PixelTile, Real};
 
-use super::super::axis::Span;
+use super::super::axis::{Span, meeting};
 use super::super::gather::Planes;
 use super::super::problem::Problem;
 use super::blocks::{Block, ColumnId, Line, Store, WeightsAt};
@@ -19,7 +21,7 @@ pub(super) struct Worker<'a, T: Real> {
     group: usize,
     planes: Planes<'a, T>,
     /// The taps of the current row that meet the input on every axis but the last, line by line.
-    row_taps: Vec<Vec<RowTap<T>>>,
+    row_taps: Vec<Vec<RowTaps<T>>>,
     taps: Vec<PixelTap<T>>,
     /// Of each of `taps`, its number among the line's taps.
     numbers: Vec<usize>,
@@ -35,13 +37,12 @@ pub(super) struct Worker<'a, T: Real> {
     strips: Vec<Strip>,
 }
 
-/// A tap that meets the input on every axis but the last, where that is still open.
-struct RowTap<T> {
-    number: usize,
+/// Taps that meet the input on every axis but the last, where they are still open.
+struct RowTaps<T> {
+    /// The number of the first of them; one follows the other by their deltas along the last axis.
+    first_number: usize,
     /// Channel 0 at index 0 of the last axis.
     input: *const T,
-    weights: *const T,
-    delta: i64,
 }
 
 /// The part of a column's tile that lies inside the output.
@@ -137,7 +138,7 @@ impl<'a, T: Real> Worker<'a, T> {
     fn tile(&mut self, index: usize, line: &Line, first: usize, vectors: usize) {
         let filter = self.problem.filter;
         let width = vectors * filter.kernels.lanes();
-        self.collect_taps(index, first, width);
+        self.collect_taps(index, line, first, width);
         let columns = line.columns.len();
         let start = self.starts[index];
         let tile = PixelTile {
@@ -160,47 +161,60 @@ impl<'a, T: Real> Worker<'a, T> {
 
     /// The taps of a line that meet the input on every axis but the last.
     fn collect_row_taps(&mut self, index: usize, line: &Line, q: &[i64]) {
-        let filter = self.problem.filter;
+        let windows: Vec<Range<usize>> = q
+            .iter()
+            .enumerate()
+            .map(|(axis, &q)| {
+                meeting(&line.deltas[axis], Span { first: q, count: 1 }, self.planes.span(axis))
+            })
+            .collect();
         let taps = &mut self.row_taps[index];
         taps.clear();
-        'taps: for (number, tap) in line.taps.iter().enumerate() {
-            let mut offset = 0isize;
-            for (axis, &q) in q.iter().enumerate() {
-                let index = q - tap.deltas[axis] as i64;
-                if !self.planes.span(axis).contains(index) {
-                    continue 'taps;
-                }
+        let combinations: usize = windows.iter().map(Range::len).product();
+        for combination in 0..combinations {
+            let mut rest = combination;
+            let mut stride = line.deltas[q.len()].len();
+            let (mut first_number, mut offset) = (0, 0isize);
+            for (axis, window) in windows.iter().enumerate().rev() {
+                let which = window.start + rest % window.len();
+                rest /= window.len();
+                first_number += which * stride;
+                stride *= line.deltas[axis].len();
+                let index = q[axis] - line.deltas[axis][which] as i64;
                 offset += index as isize * self.planes.stride(axis);
             }
-            let weights = match tap.weights {
-                WeightsAt::Panel { panel, element } => {
-                    &filter.panel_weights(self.group, filter.panel(panel))[element..]
-                }
-                WeightsAt::Depthwise { element } => &filter.depthwise_weights(element)[self.group..],
-            };
-            taps.push(RowTap {
-                number,
-                input: self.planes.origin().wrapping_offset(offset),
-                weights: weights.as_ptr(),
-                delta: tap.deltas[q.len()] as i64,
-            });
+            taps.push(RowTaps { first_number, input: self.planes.origin().wrapping_offset(offset) });
         }
     }
 
     /// The taps of a line that meet the input in the stretch from position `first` on.
-    fn collect_taps(&mut self, line: usize, first: usize, width: usize) {
+    fn collect_taps(&mut self, index: usize, line: &Line, first: usize, width: usize) {
+        let filter = self.problem.filter;
         self.taps.clear();
         self.numbers.clear();
-        let q = self.lines[line].first + first as i64;
-        let inside = self.planes.span(self.problem.axes.len() - 1);
-        for tap in &self.row_taps[line] {
-            let index = q - tap.delta;
-            let lane = |position: i64| (position - index).clamp(0, width as i64) as usize;
-            let (from, to) = (lane(inside.first), lane(inside.end()));
-            if from < to {
-                let input = tap.input.wrapping_offset(index as isize);
-                self.taps.push(PixelTap { input, weights: tap.weights, from, to });
-                self.numbers.push(tap.number);
+        let last = self.problem.axes.len() - 1;
+        let read = Span { first: self.lines[index].first + first as i64, count: width };
+        let inside = self.planes.span(last);
+        let deltas = &line.deltas[last];
+        let window = meeting(deltas, read, inside);
+        for taps in &self.row_taps[index] {
+            for which in window.clone() {
+                let index = read.first - deltas[which] as i64;
+                let lane = |position: i64| (position - index).clamp(0, width as i64) as usize;
+                let (from, to) = (lane(inside.first), lane(inside.end()));
+                if from >= to {
+                    continue;
+                }
+                let number = taps.first_number + which;
+                let weights = match line.taps[number].weights {
+                    WeightsAt::Panel { panel, element } => {
+                        &filter.panel_weights(self.group, filter.panel(panel))[element..]
+                    }
+                    WeightsAt::Depthwise { element } => &filter.depthwise_weights(element)[self.group..],
+                };
+                let input = taps.input.wrapping_offset(index as isize);
+                self.taps.push(PixelTap { input, weights: weights.as_ptr(), from, to });
+                self.numbers.push(number);
             }
         }
     }
