@@ -72,31 +72,56 @@ pub(crate) fn copied<'a, T: Scalar>(
 ) -> Rows<'a, T> {
     let positions: usize = needed.iter().map(|span| span.count).product();
     scratch.resize(positions * channels, T::default());
-    let mut strides = vec![0isize; axes.len()];
-    let mut stride = channels as isize;
-    for axis in (0..axes.len()).rev() {
+    let strides = packed_strides(needed, channels);
+    let last = &axes[axes.len() - 1];
+    if channels > 0 {
+        for_each_row(axes, offset, needed, |row, from, len| {
+            let target = &mut scratch[row * len * channels..][..len * channels];
+            transpose(x, from, last.x_stride, channel_stride, channels, target);
+        });
+    }
+    Rows { origin: origin(scratch, needed, &strides), strides, memory: std::marker::PhantomData }
+}
+
+/// The strides of a copied box, `innermost` elements per position of the last axis.
+fn packed_strides(needed: &[Span], innermost: usize) -> Vec<isize> {
+    let mut strides = vec![0isize; needed.len()];
+    let mut stride = innermost as isize;
+    for (axis, span) in needed.iter().enumerate().rev() {
         strides[axis] = stride;
-        stride *= needed[axis].count.max(1) as isize;
+        stride *= span.count.max(1) as isize;
+    }
+    strides
+}
+
+/// Where index 0 of every axis of a copied box would lie; only the copied positions are ever read.
+fn origin<T>(scratch: &[T], needed: &[Span], strides: &[isize]) -> *const T {
+    let before: isize = needed.iter().zip(strides).map(|(span, &stride)| span.first as isize * stride).sum();
+    scratch.as_ptr().wrapping_offset(-before)
+}
+
+/// Calls `visit` with the number, the place in the input and the length of every row of a box.
+fn for_each_row(
+    axes: &[EngineAxis<'_>],
+    offset: usize,
+    needed: &[Span],
+    mut visit: impl FnMut(usize, isize, usize),
+) {
+    if needed.iter().any(|span| span.count == 0) {
+        return;
     }
     let last = axes.len() - 1;
-    let row_len = needed[last].count;
-    if positions > 0 && channels > 0 {
-        let rows = positions / row_len;
-        for row in 0..rows {
-            let mut rest = row;
-            let mut from = offset as isize + needed[last].first as isize * axes[last].x_stride;
-            for axis in (0..last).rev() {
-                let index = rest % needed[axis].count;
-                rest /= needed[axis].count;
-                from += (needed[axis].first as isize + index as isize) * axes[axis].x_stride;
-            }
-            let target = &mut scratch[row * row_len * channels..][..row_len * channels];
-            transpose(x, from, axes[last].x_stride, channel_stride, channels, target);
+    let rows: usize = needed[..last].iter().map(|span| span.count).product();
+    for row in 0..rows {
+        let mut rest = row;
+        let mut from = offset as isize + needed[last].first as isize * axes[last].x_stride;
+        for axis in (0..last).rev() {
+            let index = rest % needed[axis].count;
+            rest /= needed[axis].count;
+            from += (needed[axis].first as isize + index as isize) * axes[axis].x_stride;
         }
+        visit(row, from, needed[last].count);
     }
-    // The origin is where index 0 of every axis would lie; only the copied positions are ever read.
-    let before: isize = needed.iter().zip(&strides).map(|(span, &stride)| span.first as isize * stride).sum();
-    Rows { origin: scratch.as_ptr().wrapping_offset(-before), strides, memory: std::marker::PhantomData }
 }
 
 /// Copies one row: `target[position][channel]` from positions and channels at the given strides, in blocks that keep
@@ -195,34 +220,17 @@ pub(crate) fn copied_planes<'a, T: Scalar>(
 ) -> Planes<'a, T> {
     let plane = plane_stride(needed);
     scratch.resize(plane * channels, T::default());
-    let mut strides = vec![0isize; axes.len()];
-    let mut stride = 1isize;
-    for axis in (0..axes.len()).rev() {
-        strides[axis] = stride;
-        stride *= needed[axis].count.max(1) as isize;
-    }
-    let last = axes.len() - 1;
-    let row_len = needed[last].count;
-    let positions: usize = needed.iter().map(|span| span.count).product();
-    if positions > 0 {
-        for row in 0..positions / row_len {
-            let mut rest = row;
-            let mut from = offset as isize + needed[last].first as isize * axes[last].x_stride;
-            for axis in (0..last).rev() {
-                let index = rest % needed[axis].count;
-                rest /= needed[axis].count;
-                from += (needed[axis].first as isize + index as isize) * axes[axis].x_stride;
-            }
-            for channel in 0..channels {
-                let from = from + channel as isize * channel_stride;
-                let target = &mut scratch[channel * plane + row * row_len..][..row_len];
-                copy_row(x, from, axes[last].x_stride, target);
-            }
+    let strides = packed_strides(needed, 1);
+    let last = &axes[axes.len() - 1];
+    for_each_row(axes, offset, needed, |row, from, len| {
+        for channel in 0..channels {
+            let from = from + channel as isize * channel_stride;
+            let target = &mut scratch[channel * plane + row * len..][..len];
+            copy_row(x, from, last.x_stride, target);
         }
-    }
-    let before: isize = needed.iter().zip(&strides).map(|(span, &stride)| span.first as isize * stride).sum();
+    });
     Planes {
-        origin: scratch.as_ptr().wrapping_offset(-before),
+        origin: origin(scratch, needed, &strides),
         spans: needed.to_vec(),
         strides,
         channel_stride: plane as isize,

@@ -11,7 +11,9 @@ use outstride_kernels::{MAX_ROWS, Real};
 use super::super::axis::{EngineAxis, Span};
 use super::super::gather::Rows;
 use super::super::pack::{PackedFilter, Panels};
-use super::{AxisTable, Prepared, WEIGHT_BYTES, Worker, panels_of};
+use super::rows::AxisTable;
+use super::worker::{Prepared, Worker};
+use super::{WEIGHT_BYTES, panels_of};
 
 /// The most phases that are woven together.
 const MAX_PHASES: usize = 16;
