@@ -12,7 +12,7 @@ mod results;
 mod table;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
@@ -39,8 +39,8 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
         let mut peers = Peers::install(&options, &work)?;
         let models = peers.write_models(&layers, &work)?;
         for &layout in &options.layouts {
-            let results = measure(&options, layout, &layers, &outstride, &mut peers, &models)?;
-            results.save(&results_file(&work, layout))?;
+            let file = results_file(&work, layout);
+            measure(&options, layout, &layers, &outstride, &mut peers, &models, &file)?;
         }
     }
     let mut all = Vec::new();
@@ -65,7 +65,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     Ok(())
 }
 
-fn results_file(work: &std::path::Path, layout: Layout) -> PathBuf {
+fn results_file(work: &Path, layout: Layout) -> PathBuf {
     work.join(format!("{layout}.json"))
 }
 
@@ -84,14 +84,16 @@ fn selected(options: &Options) -> Result<Vec<Layer>> {
     Ok(layers)
 }
 
+/// Measures layer by layer into a file of results.
 fn measure(
     options: &Options,
     layout: Layout,
     layers: &[Layer],
     outstride: &Outstride,
     peers: &mut Peers,
-    models: &std::path::Path,
-) -> Result<Results> {
+    models: &Path,
+    file: &Path,
+) -> Result<()> {
     let mut results = Results::new(options, layout, peers.versions(layout));
     for (number, layer) in layers.iter().enumerate() {
         let mut result = LayerResult::new(layer);
@@ -105,6 +107,8 @@ fn measure(
         }
         eprintln!("{layout} {:>3}/{} {}", number + 1, layers.len(), result.line());
         results.layers.push(result);
+        // A whole run takes long; what is there when it is cut short can still be rendered.
+        results.save(file)?;
     }
-    Ok(results)
+    Ok(())
 }
