@@ -4,7 +4,7 @@ use std::io::Write;
 
 use anyhow::Result;
 use clap::Args;
-use outstride::{Isa, Real};
+use outstride::{Isa, KernelName, Real, kernel_names};
 use serde::Serialize;
 
 use crate::Verdict;
@@ -79,18 +79,15 @@ pub(crate) fn run(args: &KernelsArgs, out: &mut dyn Write) -> Result<Verdict> {
 }
 
 fn rows<T: Real>() -> Vec<Kernel> {
-    let of_isa = |kernels: &outstride::Kernels<T>| {
-        let (isa, lanes) = (kernels.isa(), kernels.lanes());
-        kernels.names().into_iter().map(move |name| Kernel {
-            name: name.to_string(),
-            dtype: name.dtype.to_string(),
-            family: name.family,
-            tile: [name.tile.0, name.tile.1],
-            lanes,
-            isa: isa.name(),
-            available: isa.is_available(),
-            used: isa == Isa::best(),
-        })
+    let row = |(name, lanes): (KernelName, usize)| Kernel {
+        name: name.to_string(),
+        dtype: name.dtype.to_string(),
+        family: name.family,
+        tile: [name.tile.0, name.tile.1],
+        lanes,
+        isa: name.isa.name(),
+        available: name.isa.is_available(),
+        used: name.isa == Isa::best(),
     };
-    T::table().iter().flat_map(of_isa).collect()
+    kernel_names::<T>().into_iter().map(row).collect()
 }

@@ -32,4 +32,4 @@ pub use output::Output;
 pub use panel::{MAX_ROWS, PanelTap, PanelTile};
 pub use pixel::{MAX_COLUMNS, PixelTap, PixelTile};
 pub use simd::Scalar;
-pub use table::{KernelName, Kernels, Real, kernels};
+pub use table::{KernelName, Kernels, Real, kernel_names, kernels};

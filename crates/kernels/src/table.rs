@@ -20,8 +20,16 @@ pub trait Real: Scalar {
     /// The type's name.
     const DTYPE: DType;
 
-    /// The kernels of every instruction set this build has, the best first.
-    fn table() -> &'static [Kernels<Self>];
+    /// The kernels of every instruction set this build has, the best first, whether or not this CPU has it: hence for
+    /// this module alone.
+    #[doc(hidden)]
+    fn table(key: key::Key) -> &'static [Kernels<Self>];
+}
+
+/// Nobody outside can name, let alone make, the key to the unchecked table, nor implement [`Real`].
+mod key {
+    #[derive(Debug)]
+    pub struct Key(pub(super) ());
 }
 
 /// The kernels of one instruction set for one element type.
@@ -42,7 +50,16 @@ pub struct Kernels<T: Scalar> {
 ///
 /// A value of [`Kernels`] is the proof that the CPU has the instructions: this is the only way to one.
 pub fn kernels<T: Real>(isa: Isa) -> Option<&'static Kernels<T>> {
-    T::table().iter().find(|kernels| kernels.isa == isa && isa.is_available())
+    T::table(key::Key(())).iter().find(|kernels| kernels.isa == isa && isa.is_available())
+}
+
+/// The names of all kernels of this build, each with its elements per vector, whether or not this CPU can run it.
+pub fn kernel_names<T: Real>() -> Vec<(KernelName, usize)> {
+    let of_isa = |kernels: &Kernels<T>| {
+        let lanes = kernels.lanes;
+        kernels.names().into_iter().map(move |name| (name, lanes))
+    };
+    T::table(key::Key(())).iter().flat_map(of_isa).collect()
 }
 
 impl<T: Real> Kernels<T> {
@@ -326,7 +343,7 @@ macro_rules! table_of {
         impl Real for $type {
             const DTYPE: DType = DType::$dtype;
 
-            fn table() -> &'static [Kernels<Self>] {
+            fn table(_key: key::Key) -> &'static [Kernels<Self>] {
                 static TABLE: [Kernels<$type>; 3] = [
                     kernels_of!(
                         $avx512, Isa::Avx512, $lanes512, ["avx512f", "avx512bw", "avx512dq", "avx512vl", "fma"],
@@ -353,7 +370,7 @@ macro_rules! table_of {
         impl Real for $type {
             const DTYPE: DType = DType::$dtype;
 
-            fn table() -> &'static [Kernels<Self>] {
+            fn table(_key: key::Key) -> &'static [Kernels<Self>] {
                 static TABLE: [Kernels<$type>; 1] = [portable_kernels!($type, $lanes)];
                 &TABLE
             }
