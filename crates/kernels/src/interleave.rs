@@ -1,4 +1,4 @@
-//! Storing runs of outputs whose values lie apart: those of several phases in turns, or of one column of a tile.
+//! Storing outputs of two phases in turns.
 
 use crate::simd::Simd;
 
@@ -29,32 +29,3 @@ pub(crate) unsafe fn interleave<S: Simd>(even: &[S::Scalar], odd: &[S::Scalar], 
 
 /// See [`interleave`].
 pub(crate) type InterleaveKernel<T> = unsafe fn(&[T], &[T], *mut T);
-
-/// Writes the elements of `tile` at the given distances from its element `column`, one behind the other.
-///
-/// # Safety
-///
-/// The CPU must have `S`'s instruction set; every distance must lead to an element of the tile, and `target` must be
-/// writable for as many elements as there are distances.
-#[inline(always)]
-pub(crate) unsafe fn weave<S: Simd>(
-    tile: &[S::Scalar],
-    column: usize,
-    distances: &[i32],
-    target: *mut S::Scalar,
-) {
-    let whole = distances.len() / S::LANES * S::LANES;
-    // SAFETY: the caller vouches for the instruction set, the distances and the target.
-    unsafe {
-        let base = tile.as_ptr().add(column);
-        for first in (0..whole).step_by(S::LANES) {
-            S::store(target.add(first), S::gather(base, distances.as_ptr().add(first)));
-        }
-        for index in whole..distances.len() {
-            target.add(index).write(base.offset(distances[index] as isize).read());
-        }
-    }
-}
-
-/// See [`weave`].
-pub(crate) type WeaveKernel<T> = unsafe fn(&[T], usize, &[i32], *mut T);

@@ -23,6 +23,7 @@ mod pixel;
 mod portable;
 mod simd;
 mod table;
+mod transpose;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 

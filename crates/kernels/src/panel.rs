@@ -16,6 +16,8 @@ pub struct PanelTap<T> {
     pub rows: [*const T; MAX_ROWS],
     /// `[channel][column]`
     pub weights: *const T,
+    /// What will be read soon: a vector per channel from here on is brought near, wherever it lies.
+    pub fetch: *const T,
 }
 
 /// A tile to compute.
@@ -25,11 +27,14 @@ pub struct PanelTile<'a, T> {
     pub taps: &'a [PanelTap<T>],
     /// Channels to sum over, in rising order. They are side by side in the input.
     pub channels: usize,
-    /// One value per column.
-    pub bias: &'a [T],
+    /// Whether the tile holds sums to add to. Sums over many channels are made in several steps, so that what a step
+    /// reads stays in the caches.
+    pub resume: bool,
+    /// In the last step, what is added to the sums: one value per column.
+    pub bias: Option<&'a [T]>,
 }
 
-/// Computes the tile into `out`, `[row][column]`. Returns whether every sum was finite.
+/// Computes the tile into `out`, `[row][column]`. Returns whether every sum was finite, if this is the last step.
 ///
 /// # Safety
 ///
@@ -41,11 +46,19 @@ pub(crate) unsafe fn panel<S: Simd, const ROWS: usize, const VECTORS: usize>(
     out: &mut [S::Scalar],
 ) -> bool {
     let width = VECTORS * S::LANES;
-    assert!(tile.bias.len() >= width && out.len() >= ROWS * width);
+    assert!(tile.bias.is_none_or(|bias| bias.len() >= width) && out.len() >= ROWS * width);
+    let out = out.as_mut_ptr();
     // SAFETY: the caller vouches for the instruction set, the rows and the weights; bias and out were just checked.
     unsafe {
         let zero = S::splat(S::Scalar::default());
         let mut sums = [[zero; VECTORS]; ROWS];
+        if tile.resume {
+            for row in 0..ROWS {
+                for vector in 0..VECTORS {
+                    sums[row][vector] = S::load(out.add(row * width + vector * S::LANES));
+                }
+            }
+        }
         for tap in tile.taps {
             let mut weights = tap.weights;
             let mut channel = 0;
@@ -53,6 +66,9 @@ pub(crate) unsafe fn panel<S: Simd, const ROWS: usize, const VECTORS: usize>(
             // reload keep the loads below what the arithmetic needs.
             let unroll = if VECTORS == 1 { 4 } else { 1 };
             while channel + unroll <= tile.channels {
+                for of_channel in channel..channel + unroll {
+                    S::fetch(tap.fetch.wrapping_add(of_channel * S::LANES));
+                }
                 accumulate::<S, ROWS, VECTORS>(&mut sums, tap, channel, unroll, weights);
                 weights = weights.add(unroll * width);
                 channel += unroll;
@@ -64,13 +80,19 @@ pub(crate) unsafe fn panel<S: Simd, const ROWS: usize, const VECTORS: usize>(
             }
         }
         let mut trace = zero;
+        if let Some(bias) = tile.bias {
+            for vector in 0..VECTORS {
+                let bias = S::load(bias.as_ptr().add(vector * S::LANES));
+                for sums in &mut sums {
+                    // Zero times anything but a finite value is NaN.
+                    trace = S::multiply_add(sums[vector], zero, trace);
+                    sums[vector] = S::add(sums[vector], bias);
+                }
+            }
+        }
         for row in 0..ROWS {
             for vector in 0..VECTORS {
-                // Zero times anything but a finite value is NaN.
-                trace = S::multiply_add(sums[row][vector], zero, trace);
-                let bias = S::load(tile.bias.as_ptr().add(vector * S::LANES));
-                let sum = S::add(sums[row][vector], bias);
-                S::store(out.as_mut_ptr().add(row * width + vector * S::LANES), sum);
+                S::store(out.add(row * width + vector * S::LANES), sums[row][vector]);
             }
         }
         !S::any_nan(trace)

@@ -81,9 +81,14 @@ impl<T: PortableScalar, const LANES: usize> Simd for Portable<T, LANES> {
     }
 
     #[inline(always)]
-    unsafe fn gather(base: *const T, distances: *const i32) -> [T; LANES] {
-        // SAFETY: the caller vouches for LANES distances and the elements there.
-        array::from_fn(|lane| unsafe { base.offset(distances.add(lane).read() as isize).read() })
+    unsafe fn fetch(_from: *const T) {}
+
+    #[inline(always)]
+    unsafe fn store_masked(to: *mut T, value: [T; LANES], mask: (usize, usize)) {
+        for lane in mask.0..mask.1.min(LANES) {
+            // SAFETY: the caller vouches for the lanes of the mask.
+            unsafe { to.wrapping_add(lane).write(value[lane]) };
+        }
     }
 
     #[inline(always)]

@@ -9,6 +9,9 @@ pub trait Scalar: Copy + Default + PartialEq + PartialOrd + std::fmt::Debug + Se
     /// `self + a·b`, rounded as the type's own arithmetic does.
     fn plus_product(self, a: Self, b: Self) -> Self;
 
+    /// `self + a·b`, rounded once.
+    fn plus_fused_product(self, a: Self, b: Self) -> Self;
+
     /// `self + other`
     fn plus(self, other: Self) -> Self;
 
@@ -25,6 +28,10 @@ macro_rules! scalar {
 
             fn plus_product(self, a: Self, b: Self) -> Self {
                 self + a * b
+            }
+
+            fn plus_fused_product(self, a: Self, b: Self) -> Self {
+                a.mul_add(b, self)
             }
 
             fn plus(self, other: Self) -> Self {
@@ -65,8 +72,11 @@ pub(crate) trait Simd: Copy + 'static {
     /// The lanes of the mask from memory, zero elsewhere. Other lanes are not touched and may lie anywhere.
     unsafe fn load_masked(from: *const Self::Scalar, mask: Self::Mask) -> Self::Vector;
 
-    /// The elements at the given distances from `base`; `LANES` distances are read.
-    unsafe fn gather(base: *const Self::Scalar, distances: *const i32) -> Self::Vector;
+    /// Stores the lanes of the mask. Other lanes' memory is not touched and may lie anywhere.
+    unsafe fn store_masked(to: *mut Self::Scalar, value: Self::Vector, mask: Self::Mask);
+
+    /// Brings a vector's memory near, if there is any.
+    unsafe fn fetch(from: *const Self::Scalar);
 
     /// `a·b + c`
     unsafe fn multiply_add(a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector;

@@ -5,7 +5,7 @@ use std::fmt;
 use outstride_spec::{Activation, DType};
 
 use crate::activation::activate;
-use crate::interleave::{InterleaveKernel, WeaveKernel, interleave, weave};
+use crate::interleave::{InterleaveKernel, interleave};
 use crate::isa::Isa;
 use crate::lane::{LaneKernel, LaneTile, lane};
 use crate::output::Output;
@@ -14,6 +14,7 @@ use crate::peak::{self, Probes};
 use crate::pixel::{PixelKernels, PixelTile, pixel};
 use crate::portable::Portable;
 use crate::simd::Scalar;
+use crate::transpose::{TransposeKernel, transpose};
 
 /// A floating-point type that kernels exist for.
 pub trait Real: Scalar {
@@ -42,7 +43,7 @@ pub struct Kernels<T: Scalar> {
     lane: LaneKernel<T>,
     activate: unsafe fn(&mut [T], &Activation),
     interleave: InterleaveKernel<T>,
-    weave: WeaveKernel<T>,
+    transpose: TransposeKernel<T>,
     probes: Probes<T>,
 }
 
@@ -134,6 +135,14 @@ impl<T: Real> Kernels<T> {
         unsafe { (self.lane)(tile, out) }
     }
 
+    /// `a·b + c` as the kernels compute it.
+    pub fn multiply_add(&self, a: T, b: T, c: T) -> T {
+        match self.isa {
+            Isa::Portable => c.plus_product(a, b),
+            Isa::Avx2 | Isa::Avx512 => c.plus_fused_product(a, b),
+        }
+    }
+
     /// Applies an activation to every value.
     pub fn activate(&self, values: &mut [T], activation: &Activation) {
         if *activation != Activation::Identity {
@@ -179,8 +188,8 @@ impl<T: Real> Kernels<T> {
         unsafe { (self.interleave)(even, odd, target) }
     }
 
-    /// Writes, from index `first` of the output on, the elements of `tile` at the given distances from its element
-    /// `column`.
+    /// Copies `source[distances[row] + column]` to index `first + column · stride + row` of the output, for every row
+    /// and column.
     ///
     /// # Panics
     ///
@@ -188,20 +197,48 @@ impl<T: Real> Kernels<T> {
     ///
     /// # Safety
     ///
-    /// Every distance must lead to an element of the tile, and no other thread may write any of the output's elements
-    /// at the same time.
-    pub unsafe fn write_woven(
+    /// Every source element must be readable, and no other thread may write any of the output's elements at the same
+    /// time.
+    pub unsafe fn write_transposed(
         &self,
         y: &Output<'_, T>,
         first: isize,
-        tile: &[T],
-        column: usize,
-        distances: &[i32],
+        stride: isize,
+        source: *const T,
+        distances: &[isize],
+        columns: usize,
     ) {
+        if columns == 0 {
+            return;
+        }
         let target = y.run(first, distances.len());
-        // SAFETY: the CPU has the instruction set, or `kernels` would not have given `self`; the run is inside the
+        // Those between the first and the last column lie between them in memory.
+        let _ = y.run(first + (columns as isize - 1) * stride, distances.len());
+        // SAFETY: the CPU has the instruction set, or `kernels` would not have given `self`; all targets are inside the
         // output, and the caller vouches for the rest.
-        unsafe { (self.weave)(tile, column, distances, target) }
+        unsafe { (self.transpose)(source, distances, columns, target, stride) }
+    }
+
+    /// Copies `source[distances[row] + column]` to `target[column · stride + row]`, for every row and column.
+    ///
+    /// # Panics
+    ///
+    /// If an element would lie outside the target.
+    ///
+    /// # Safety
+    ///
+    /// Every source element must be readable.
+    pub unsafe fn transpose(
+        &self,
+        source: *const T,
+        distances: &[isize],
+        columns: usize,
+        target: &mut [T],
+        stride: usize,
+    ) {
+        let target = Output::new(target);
+        // SAFETY: the target is exclusively ours; the caller vouches for the source.
+        unsafe { self.write_transposed(&target, 0, stride as isize, source, distances, columns) }
     }
 
     /// The names of the table's entries, such as `f32_panel_14x2_avx512`.
@@ -308,9 +345,15 @@ macro_rules! kernels_of {
         }
 
         $(#[target_feature(enable = $feature)])*
-        unsafe fn weave_kernel(tile: &[T], column: usize, distances: &[i32], target: *mut T) {
+        unsafe fn transpose_kernel(
+            source: *const T,
+            distances: &[isize],
+            columns: usize,
+            target: *mut T,
+            stride: isize,
+        ) {
             // SAFETY: the features are those of the instruction set; the caller vouches for the rest.
-            unsafe { weave::<$simd>(tile, column, distances, target) }
+            unsafe { transpose::<$simd>(source, distances, columns, target, stride) }
         }
 
         const { $(assert!($rows <= MAX_ROWS);)* }
@@ -326,7 +369,7 @@ macro_rules! kernels_of {
             lane: lane_kernel,
             activate: activate_kernel,
             interleave: interleave_kernel,
-            weave: weave_kernel,
+            transpose: transpose_kernel,
             probes: Probes {
                 chains: peak::chains($isa),
                 arithmetic: probe_arithmetic,

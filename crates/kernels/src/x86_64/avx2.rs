@@ -47,9 +47,15 @@ impl Simd for Avx2F32 {
     }
 
     #[inline(always)]
-    unsafe fn gather(base: *const f32, distances: *const i32) -> __m256 {
-        // SAFETY: the caller vouches for AVX2, the distances and the elements there.
-        unsafe { _mm256_i32gather_ps::<4>(base, _mm256_loadu_si256(distances.cast())) }
+    unsafe fn fetch(from: *const f32) {
+        // SAFETY: a hint; it reads nothing, and any address will do.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(from.cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_masked(to: *mut f32, value: __m256, mask: __m256i) {
+        // SAFETY: the caller vouches for AVX2; lanes outside the mask are not accessed.
+        unsafe { _mm256_maskstore_ps(to, mask, value) }
     }
 
     #[inline(always)]
@@ -169,9 +175,15 @@ impl Simd for Avx2F64 {
     }
 
     #[inline(always)]
-    unsafe fn gather(base: *const f64, distances: *const i32) -> __m256d {
-        // SAFETY: the caller vouches for AVX2, the distances and the elements there.
-        unsafe { _mm256_i32gather_pd::<8>(base, _mm_loadu_si128(distances.cast())) }
+    unsafe fn fetch(from: *const f64) {
+        // SAFETY: a hint; it reads nothing, and any address will do.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(from.cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_masked(to: *mut f64, value: __m256d, mask: __m256i) {
+        // SAFETY: the caller vouches for AVX2; lanes outside the mask are not accessed.
+        unsafe { _mm256_maskstore_pd(to, mask, value) }
     }
 
     #[inline(always)]

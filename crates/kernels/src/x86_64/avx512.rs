@@ -46,9 +46,15 @@ impl Simd for Avx512F32 {
     }
 
     #[inline(always)]
-    unsafe fn gather(base: *const f32, distances: *const i32) -> __m512 {
-        // SAFETY: the caller vouches for AVX-512, the distances and the elements there.
-        unsafe { _mm512_i32gather_ps::<4>(_mm512_loadu_si512(distances.cast()), base) }
+    unsafe fn fetch(from: *const f32) {
+        // SAFETY: a hint; it reads nothing, and any address will do.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(from.cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_masked(to: *mut f32, value: __m512, mask: __mmask16) {
+        // SAFETY: the caller vouches for AVX-512; lanes outside the mask are not accessed.
+        unsafe { _mm512_mask_storeu_ps(to, mask, value) }
     }
 
     #[inline(always)]
@@ -164,9 +170,15 @@ impl Simd for Avx512F64 {
     }
 
     #[inline(always)]
-    unsafe fn gather(base: *const f64, distances: *const i32) -> __m512d {
-        // SAFETY: the caller vouches for AVX-512, the distances and the elements there.
-        unsafe { _mm512_i32gather_pd::<8>(_mm256_loadu_si256(distances.cast()), base) }
+    unsafe fn fetch(from: *const f64) {
+        // SAFETY: a hint; it reads nothing, and any address will do.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(from.cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_masked(to: *mut f64, value: __m512d, mask: __mmask8) {
+        // SAFETY: the caller vouches for AVX-512; lanes outside the mask are not accessed.
+        unsafe { _mm512_mask_storeu_pd(to, mask, value) }
     }
 
     #[inline(always)]

@@ -18,14 +18,18 @@ impl Boxes {
         granules: &[usize],
         accept: impl Fn(&[usize], usize) -> bool,
     ) -> Self {
-        let chunk = space.iter().map(|span| span.count.max(1)).collect();
-        let mut boxes = Boxes { space, chunk };
+        let mut boxes = Boxes::whole(space);
         while !accept(&boxes.chunk, boxes.len()) {
             let divisible = (0..boxes.chunk.len()).find(|&axis| boxes.chunk[axis] > granules[axis]);
             let Some(axis) = divisible else { break };
             boxes.chunk[axis] = (boxes.chunk[axis] / 2).next_multiple_of(granules[axis]);
         }
         boxes
+    }
+
+    /// The whole space as one box.
+    pub(crate) fn whole(space: Vec<Span>) -> Self {
+        Boxes { chunk: space.iter().map(|span| span.count.max(1)).collect(), space }
     }
 
     /// How many boxes there are.

@@ -9,6 +9,7 @@
 //! Nothing here depends on the number of threads but the cutting into tasks; every output is computed by one kernel
 //! call in one order, so results are the same bits for every executor.
 
+mod aligned;
 mod axis;
 mod boxes;
 mod fill;
@@ -19,6 +20,7 @@ mod panel;
 mod pixel;
 mod plan;
 mod problem;
+mod scratch;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -38,6 +40,7 @@ use axis::EngineAxis;
 use pack::PackedFilter;
 use plan::Strategy;
 use problem::Problem;
+use scratch::ScratchPool;
 
 /// A filter prepared for the fast engine.
 #[derive(Debug)]
@@ -46,6 +49,7 @@ pub(crate) struct Engine<T: Real> {
     path: Option<Path>,
     /// The strategies of the shapes seen last.
     strategies: Mutex<VecDeque<(Shape, Arc<Strategy>)>>,
+    scratch: ScratchPool<T>,
 }
 
 /// How many shapes an operator remembers.
@@ -75,6 +79,7 @@ impl<T: Real> Engine<T> {
             filter: PackedFilter::new(call, filter, bias, kernels, &options.limits)?,
             path: options.path,
             strategies: Mutex::default(),
+            scratch: ScratchPool::default(),
         })
     }
 
@@ -139,6 +144,7 @@ impl<T: Real + Element> PreparedFilter<T> for Engine<T> {
             y_offset,
             y_channel_stride: strides.y_channel,
             activation: call.activation,
+            scratch: &self.scratch,
         };
         // SAFETY: no task runs yet, so this thread is the only one that writes.
         unsafe { fill::fill_uncovered(&problem.axes, &problem.y, y_offset, strides.y_channel, &tapless) };

@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 use outstride_kernels::{Kernels, Real};
 use outstride_spec::{FilterCall, Phase};
 
+use super::aligned::Aligned;
 use super::pixel::{self, Block};
 use crate::error::Error;
 use crate::limits::Limits;
@@ -35,6 +36,8 @@ pub(crate) struct PackedFilter<T: Real> {
     group_len: usize,
     /// One value per output channel; zeros without a bias.
     pub(crate) bias: Vec<T>,
+    /// `[group][panel][column]`, as many columns as the widest panel has.
+    panel_bias: Vec<T>,
     pub(crate) kernels: &'static Kernels<T>,
     blocks: OnceLock<Vec<Block>>,
 }
@@ -133,12 +136,17 @@ impl<T: Real> PackedFilter<T> {
             strides: call.strides.clone(),
             phases,
             form,
-            weights: Aligned::zeros("the packed weights", length)?,
+            weights: Aligned::zeros(length).map_err(|_| {
+                let bytes = length.saturating_mul(size_of::<T>());
+                Error::OutOfMemory { what: "the packed weights", bytes }
+            })?,
             group_len,
             bias: bias.map_or_else(|| vec![T::default(); call.out_channels], <[T]>::to_vec),
+            panel_bias: Vec::new(),
             kernels,
             blocks: OnceLock::new(),
         };
+        packed.panel_bias = packed.lay_out_bias();
         if !filter.shape().contains(&0) {
             packed.fill(filter);
         }
@@ -180,6 +188,29 @@ impl<T: Real> PackedFilter<T> {
         &self.weights.as_slice()[start..start + panel.weights(self.in_channels, self.kernels.lanes())]
     }
 
+    /// The bias of a panel in a group, one value per column.
+    pub(crate) fn panel_bias(&self, group: usize, index: usize) -> &[T] {
+        let lanes = self.kernels.lanes();
+        let panels = self.panel_bias.len() / self.groups.max(1) / (2 * lanes);
+        let vectors = self.panel(index).vectors;
+        &self.panel_bias[(group * panels + index) * 2 * lanes..][..vectors * lanes]
+    }
+
+    fn lay_out_bias(&self) -> Vec<T> {
+        let Form::Panels(panels) = &self.form else { return Vec::new() };
+        let width = 2 * self.kernels.lanes();
+        let mut laid_out = vec![T::default(); self.groups * panels.panels.len() * width];
+        for (number, columns) in laid_out.chunks_exact_mut(width).enumerate() {
+            let (group, panel) = (number / panels.panels.len(), number % panels.panels.len());
+            for segment in panels.segments(&panels.panels[panel]) {
+                let first = group * self.out_channels + segment.first_channel;
+                let values = &self.bias[first..first + segment.channels];
+                columns[segment.column..segment.column + segment.channels].copy_from_slice(values);
+            }
+        }
+        laid_out
+    }
+
     /// The weights of a depthwise filter at one kernel element, one per group.
     pub(crate) fn depthwise_weights(&self, kernel_element: usize) -> &[T] {
         &self.weights.as_slice()[kernel_element * self.groups..][..self.groups]
@@ -187,7 +218,7 @@ impl<T: Real> PackedFilter<T> {
 
     /// Bytes of the packed weights.
     pub(crate) fn bytes(&self) -> usize {
-        self.weights.len * size_of::<T>()
+        self.weights.len() * size_of::<T>()
     }
 
     fn fill(&mut self, filter: &TensorView<'_, T>) {
@@ -366,41 +397,4 @@ fn union_of_deltas(phases: &[Vec<Phase>], segments: &[Segment]) -> Vec<Vec<usize
         .collect();
     deltas.reverse();
     deltas
-}
-
-/// Memory that begins at a cache line.
-#[derive(Debug)]
-struct Aligned<T> {
-    memory: Vec<T>,
-    start: usize,
-    len: usize,
-}
-
-impl<T> Default for Aligned<T> {
-    fn default() -> Self {
-        Aligned { memory: Vec::new(), start: 0, len: 0 }
-    }
-}
-
-impl<T: Real> Aligned<T> {
-    fn zeros(what: &'static str, len: usize) -> Result<Self, Error> {
-        const LINE: usize = 64;
-        let slack = LINE / size_of::<T>();
-        let mut memory: Vec<T> = Vec::new();
-        let bytes = len.saturating_add(slack).saturating_mul(size_of::<T>());
-        memory
-            .try_reserve_exact(len.saturating_add(slack))
-            .map_err(|_| Error::OutOfMemory { what, bytes })?;
-        memory.resize(len + slack, T::default());
-        let start = memory.as_ptr().align_offset(LINE).min(slack);
-        Ok(Aligned { memory, start, len })
-    }
-
-    fn as_slice(&self) -> &[T] {
-        &self.memory[self.start..self.start + self.len]
-    }
-
-    fn as_mut_slice(&mut self) -> &mut [T] {
-        &mut self.memory[self.start..self.start + self.len]
-    }
 }

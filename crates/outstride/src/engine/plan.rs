@@ -279,8 +279,8 @@ fn elements(sizes: impl Iterator<Item = usize>, channels: usize) -> f64 {
 enum Stores {
     /// As runs of neighbouring elements.
     Runs,
-    /// As runs, gathered from tiles that hold them apart.
-    Woven,
+    /// As runs, turned around from tiles that hold them apart.
+    Turned,
     /// Element by element, but line by line.
     Elements,
     /// Element by element, each to another line. Beyond the caches every line is fetched and written back many times.
@@ -295,7 +295,7 @@ fn store_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, stor
     outputs
         * match stores {
             Stores::Runs => 4.0 / filter.kernels.lanes() as f64,
-            Stores::Woven => 0.7,
+            Stores::Turned => 0.5,
             Stores::Elements => 1.6,
             Stores::Scattered if image <= CACHED_BYTES => 2.0,
             Stores::Scattered => 12.0,
@@ -317,14 +317,18 @@ fn panel_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, stri
     let copy = if plan.is_in_place() {
         0.0
     } else {
-        1.2 * elements(axes.iter().map(|axis| axis.input), filter.in_channels * filter.groups)
+        0.5 * elements(axes.iter().map(|axis| axis.input), filter.in_channels * filter.groups)
     };
-    let stores = match (strides.y_channel, plan.stores_runs()) {
+    let stores = match (strides.y_channel, plan.stores_planes()) {
         (1, _) => Stores::Runs,
-        (_, true) => Stores::Woven,
+        (_, true) => Stores::Turned,
         _ => Stores::Scattered,
     };
-    compute + copy + weight_cycles(filter, plan.passes()) + store_cycles(axes, filter, stores)
+    compute
+        + plan.overhead(filter)
+        + copy
+        + weight_cycles(filter, plan.passes())
+        + store_cycles(axes, filter, stores)
 }
 
 fn pixel_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>) -> f64 {

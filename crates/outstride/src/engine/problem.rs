@@ -5,6 +5,7 @@ use outstride_spec::Activation;
 
 use super::axis::EngineAxis;
 use super::pack::PackedFilter;
+use super::scratch::ScratchPool;
 
 /// One call: the axes, the packed weights, and where input and output lie.
 pub(crate) struct Problem<'a, T: Real> {
@@ -18,6 +19,7 @@ pub(crate) struct Problem<'a, T: Real> {
     pub(crate) y_offset: usize,
     pub(crate) y_channel_stride: isize,
     pub(crate) activation: Activation,
+    pub(crate) scratch: &'a ScratchPool<T>,
 }
 
 impl<T: Real> Problem<'_, T> {

@@ -1,9 +1,15 @@
 //! The panel path: tiles of positions × (output channels, phases). Inputs are broadcast, weights fill vectors.
+//!
+//! A task takes a box of positions and some of the panels. It copies the input of the box (unless channels are side by
+//! side already), computes the sums of a few panels at all its positions, and stores them.
 
+mod bundle;
+mod input;
+mod planes;
 mod rows;
 mod store;
-mod worker;
-mod woven;
+mod sums;
+mod taps;
 
 use std::ops::Range;
 
@@ -12,47 +18,54 @@ use outstride_kernels::Real;
 use super::Strides;
 use super::axis::{EngineAxis, Span};
 use super::boxes::Boxes;
-use super::gather::{self, input_positions};
-use super::pack::{Form, PackedFilter, Panel, Panels};
+use super::pack::{Form, PackedFilter, Panels};
 use super::problem::Problem;
-use worker::Worker;
-use woven::Bundle;
+use super::scratch::Scratch;
+use bundle::{Bundle, Member};
+use input::{ChannelBlocks, Input};
+use planes::Stretches;
+use rows::Positions;
+use sums::{Ingredients, PanelGroup};
+use taps::Taps;
 
-/// Weights of one panel group: what stays in the second-level cache while the positions of a box pass by.
-const WEIGHT_BYTES: usize = 1 << 19;
+/// Weights that one step of the sums of a panel group reads: they stay in the second-level cache while the positions of a
+/// box pass by.
+const WEIGHT_BYTES: usize = 1 << 18;
 
-/// Input of one box where all weights stay in the second-level cache anyway.
+/// Input that one step reads.
 const INPUT_BYTES: usize = 1 << 19;
+
+/// Input of a whole box, all steps together.
+const BOX_BYTES: usize = 1 << 22;
+
+/// Sums that wait to be stored.
+const SUM_BYTES: usize = 3 << 17;
+
+/// Where all weights take more than this, threads share them out rather than each passing over all of them.
+const SHARED_WEIGHT_BYTES: usize = 1 << 20;
 
 /// From this share of zeros on, rows are arranged so that whole taps fall on them.
 const WORTHWHILE_BORDER_SHARE: f64 = 0.1;
 
-/// Panels that read the same inputs at the same positions: their row pointers are computed once.
-#[derive(Debug)]
-struct Class {
-    panels: Range<usize>,
-    /// Per axis, the batch included.
-    spans: Vec<Span>,
-    deltas: Vec<Vec<usize>>,
-}
-
 /// How the panel path cuts a problem into tasks.
 #[derive(Debug)]
 pub(crate) struct PanelPlan {
-    classes: Vec<Class>,
+    bundles: Vec<Bundle>,
+    /// Boxes of positions, counted from the first one of each phase.
     boxes: Boxes,
     /// Into how many parts the panels are dealt, where there are too few boxes for the threads.
     splits: usize,
-    /// Per axis, the largest delta.
+    blocks: ChannelBlocks,
+    /// Per axis, the largest delta, and the first positions of the phases from the least to the greatest.
     reach: Vec<usize>,
+    starts: Vec<(i64, i64)>,
     /// Whether input channels are side by side, so that nothing is copied.
     in_place: bool,
-    /// Where output channels are planes: the phases that are stored together. Boxes then count the positions of the last
-    /// axis from the start of each phase.
-    bundles: Option<Vec<Bundle>>,
-    /// Whether neighbouring rows are the same position of different batch elements: on small maps their borders
-    /// coincide, and whole taps can be skipped.
-    batch_innermost: bool,
+    /// Whether output channels are planes, so that sums are stored as runs of positions.
+    planes: bool,
+    /// The axes, slowest first, in which positions become rows of tiles. With the batch fastest, the rows of small maps
+    /// have their borders in common, and whole taps can be left out.
+    order: Vec<usize>,
 }
 
 fn panels_of<T: Real>(filter: &PackedFilter<T>) -> &Panels {
@@ -70,51 +83,58 @@ impl PanelPlan {
         threads: usize,
     ) -> Self {
         let panels = panels_of(filter);
-        let mut classes: Vec<Class> = Vec::new();
-        for (index, panel) in panels.panels.iter().enumerate() {
-            let spans = panel_spans(axes, filter, panels, panel);
-            let deltas: Vec<Vec<usize>> =
-                std::iter::once(vec![0]).chain(panel.deltas.iter().cloned()).collect();
-            match classes.last_mut() {
-                Some(class) if class.spans == spans && class.deltas == deltas => class.panels.end = index + 1,
-                _ => classes.push(Class { panels: index..index + 1, spans, deltas }),
-            }
-        }
-        let mut space: Vec<Span> = (0..axes.len())
-            .map(|axis| {
-                let empty = Span { first: 0, count: 0 };
-                classes.iter().fold(empty, |hull, class| hull.hull(&class.spans[axis]))
-            })
-            .collect();
-        let reach: Vec<usize> = axes.iter().map(EngineAxis::reach).collect();
-        let batch_innermost = axes[0].output > 1 && border_share(axes) >= WORTHWHILE_BORDER_SHARE;
         let last = &axes[axes.len() - 1];
-        let planes = strides.y_channel != 1 && last.y_stride == 1 && !batch_innermost;
-        let bundles = if planes { woven::bundles(axes, filter, panels) } else { None };
-        if let (Some(bundles), Some(last)) = (&bundles, space.last_mut()) {
-            *last = Span { first: 0, count: bundles.iter().map(Bundle::longest).max().unwrap_or(0) };
-        }
-        let in_place = strides.x_channel == 1 || filter.in_channels == 1;
-        let row_bytes = filter.in_channels * size_of::<T>();
-        let weights = filter.bytes() / filter.groups;
-        let input_bytes = if weights > 2 * WEIGHT_BYTES { gather::INPUT_BYTES_PER_PASS } else { INPUT_BYTES };
-        let rows = filter.kernels.panel_rows();
-        let wanted = 4 * threads;
-        let boxes = Boxes::cut(space.clone(), &vec![1; axes.len()], |chunk, boxes| {
-            let input = input_positions(axes, chunk, &reach);
-            let positions: usize = chunk.iter().product();
-            let fits = input.saturating_mul(row_bytes) <= input_bytes || positions <= rows;
-            // Where weights dominate, threads share them out rather than each passing over all of them.
-            let by_panels = weights > 2 * WEIGHT_BYTES && panels.panels.len() >= wanted;
-            fits && (threads == 1 || by_panels || boxes >= wanted || positions <= 4 * rows)
-        });
-        let items = (boxes.len() * filter.groups).max(1);
-        let splits = if threads == 1 || items >= wanted {
-            1
+        let rows_of_phases = if strides.y_channel != 1 && last.y_stride == 1 {
+            bundle::rows_of_phases(axes, filter, panels)
         } else {
-            wanted.div_ceil(items).min(panels.panels.len()).max(1)
+            None
         };
-        PanelPlan { classes, boxes, splits, reach, in_place, bundles, batch_innermost }
+        let planes = rows_of_phases.is_some();
+        let bundles = rows_of_phases.unwrap_or_else(|| bundle::single(axes, filter, panels));
+        let mut order: Vec<usize> = (0..axes.len()).collect();
+        if axes[0].output > 1 && border_share(axes) >= WORTHWHILE_BORDER_SHARE {
+            order.rotate_left(1);
+        }
+        let mut plan = PanelPlan {
+            boxes: Boxes::whole(longest(&bundles, axes.len())),
+            starts: (0..axes.len()).map(|axis| starts(&bundles, axis)).collect(),
+            bundles,
+            splits: 1,
+            blocks: ChannelBlocks::new(filter.in_channels),
+            reach: axes.iter().map(EngineAxis::reach).collect(),
+            in_place: strides.x_channel == 1 || filter.in_channels == 1,
+            planes,
+            order,
+        };
+        plan.cut(axes, filter, threads);
+        plan
+    }
+
+    /// Cuts the positions into boxes, and the panels into parts where there are too few boxes.
+    fn cut<T: Real>(&mut self, axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, threads: usize) {
+        let members = self.bundles.iter().map(|bundle| bundle.members.len()).max().unwrap_or(1);
+        let panels = self.bundles.iter().map(Bundle::panels).max().unwrap_or(1);
+        let rows = filter.kernels.panel_rows();
+        let sums = members * 2 * filter.kernels.lanes() * size_of::<T>();
+        let wanted = if threads == 1 { 1 } else { 4 * threads };
+        let weights = filter.bytes() / filter.groups.max(1);
+        let by_panels = weights > SHARED_WEIGHT_BYTES && panels >= wanted;
+        let accept = |chunk: &[usize], boxes: usize| {
+            let positions: usize = chunk.iter().product();
+            let spans: Vec<Span> = chunk.iter().map(|&count| Span { first: 0, count }).collect();
+            let input = self.input_positions(axes, &spans).saturating_mul(size_of::<T>());
+            let fits = input.saturating_mul(self.blocks.size) <= INPUT_BYTES
+                && input.saturating_mul(filter.in_channels) <= BOX_BYTES
+                && positions.saturating_mul(sums) <= SUM_BYTES;
+            (fits || positions <= rows)
+                && (by_panels || boxes * filter.groups >= wanted || positions <= 4 * rows)
+        };
+        let space = longest(&self.bundles, axes.len());
+        self.boxes = Boxes::cut(space, &vec![1; axes.len()], accept);
+        let items = (self.boxes.len() * filter.groups).max(1);
+        if items < wanted {
+            self.splits = wanted.div_ceil(items).min(panels).max(1);
+        }
     }
 
     /// How often the weights are passed over.
@@ -128,30 +148,47 @@ impl PanelPlan {
 
     /// An upper bound of the scratch bytes of one thread.
     pub(crate) fn workspace<T: Real>(&self, axes: &[EngineAxis<'_>], filter: &PackedFilter<T>) -> usize {
-        if self.in_place || self.boxes.len() == 0 {
+        if self.boxes.len() == 0 {
             return 0;
         }
-        gather::positions_of_first(axes, &self.boxes, &self.reach) * filter.in_channels * size_of::<T>()
+        let spans = self.boxes.get(0);
+        let rows = filter.kernels.panel_rows();
+        let positions: usize = spans.iter().map(|span| span.count).product();
+        let sums = |bundle: &Bundle| {
+            let tiles = positions.div_ceil(rows) * rows * bundle.members.len();
+            self.panels_at_once(filter, bundle, tiles) * tiles * 2 * filter.kernels.lanes()
+        };
+        let sums = self.bundles.iter().map(sums).max().unwrap_or(0);
+        let input = self.input_positions(axes, &spans) * self.blocks.size * self.blocks.iter().len();
+        (sums + if self.in_place { 0 } else { input }) * size_of::<T>()
     }
 
     /// Multiply-adds executed, those with padded columns and zero borders included.
     pub(crate) fn executed<T: Real>(&self, filter: &PackedFilter<T>) -> u128 {
-        let panels = panels_of(filter);
-        let of_class = |class: &Class| {
-            let positions: u128 = class.spans.iter().map(|span| span.count as u128).product();
-            let columns: u128 = panels.panels[class.panels.clone()]
-                .iter()
-                .map(|panel| (panel.taps() * panel.vectors * filter.kernels.lanes()) as u128)
-                .sum();
-            positions * columns
+        let panels = &panels_of(filter).panels;
+        let of_member = |member: &Member| {
+            let positions: u128 = member.spans.iter().map(|span| span.count as u128).product();
+            let vectors: u128 = panels[member.panels.clone()].iter().map(|panel| panel.vectors as u128).sum();
+            positions * (member.taps() * filter.kernels.lanes()) as u128 * vectors
         };
-        let executed: u128 = self.classes.iter().map(of_class).sum();
+        let executed: u128 = self.bundles.iter().flat_map(|bundle| &bundle.members).map(of_member).sum();
         executed * (filter.in_channels * filter.groups) as u128
     }
 
-    /// Whether outputs of several phases, or of a row, are stored as runs.
-    pub(crate) fn stores_runs(&self) -> bool {
-        self.bundles.is_some()
+    /// Cycles spent on pointing taps and on calling kernels.
+    pub(crate) fn overhead<T: Real>(&self, filter: &PackedFilter<T>) -> f64 {
+        let of_member = |member: &Member| {
+            let positions: f64 = member.spans.iter().map(|span| span.count as f64).product();
+            let per_tile = 100.0 + 25.0 * member.taps() as f64 + 80.0 * member.panels.len() as f64;
+            positions / filter.kernels.panel_rows() as f64 * per_tile
+        };
+        let members = self.bundles.iter().flat_map(|bundle| &bundle.members);
+        members.map(of_member).sum::<f64>() * (self.blocks.iter().len() * filter.groups) as f64
+    }
+
+    /// Whether channels-first outputs are stored as runs.
+    pub(crate) fn stores_planes(&self) -> bool {
+        self.planes
     }
 
     pub(crate) fn is_in_place(&self) -> bool {
@@ -164,65 +201,102 @@ impl PanelPlan {
         let index = task / self.splits % self.boxes.len();
         let group = task / self.splits / self.boxes.len();
         let spans = self.boxes.get(index);
-        let filter = problem.filter;
-        let mut scratch = Vec::new();
-        let rows = if self.in_place {
-            gather::in_place(problem.x, problem.x_group(group), &problem.axes)
-        } else {
-            gather::copied(
-                problem.x,
-                problem.x_group(group),
-                &problem.axes,
-                &self.needed(&problem.axes, &spans),
-                filter.in_channels,
-                problem.x_channel_stride,
-                &mut scratch,
-            )
-        };
-        let mut worker = Worker::new(problem, group);
-        let panels = &panels_of(filter).panels;
-        if let Some(bundles) = &self.bundles {
-            for bundle in bundles {
-                let share = self.share(&(0..bundle.panels()), split);
-                worker.run_bundle(bundle, &spans, share, &rows);
-            }
-            return;
-        }
-        for class in &self.classes {
-            let spans: Vec<Span> = spans.iter().zip(&class.spans).map(|(a, b)| a.intersect(b)).collect();
-            if spans.iter().any(|span| span.count == 0) {
-                continue;
-            }
-            let share = self.share(&class.panels, split);
-            let mut first = share.start;
-            while first < share.end {
-                let mut bytes = 0;
-                let mut end = first;
-                while end < share.end && (end == first || bytes < WEIGHT_BYTES) {
-                    bytes += size_of_val(filter.panel_weights(group, &panels[end]));
-                    end += 1;
+        problem.scratch.with(|Scratch { input, sums }| {
+            let input = if self.in_place {
+                Input::in_place(problem, group, self.blocks)
+            } else {
+                let needed = self.needed(&problem.axes, &spans);
+                Input::copied(problem, group, self.blocks, needed, input)
+            };
+            let mut taps = Taps::new(self.blocks.size);
+            let most_rows = problem.filter.kernels.panel_rows();
+            // Positions and runs are the same for all bundles that have all positions of the box.
+            let mut known: Option<(Vec<Span>, Positions, Stretches)> = None;
+            for bundle in &self.bundles {
+                let own: Vec<Span> = (spans.iter().zip(&bundle.counts))
+                    .map(|(span, &count)| span.intersect(&Span { first: 0, count }))
+                    .collect();
+                if own.iter().any(|span| span.count == 0) {
+                    continue;
                 }
-                worker.run(class, &spans, first..end, &rows, self.batch_innermost);
-                first = end;
+                let (_, positions, stretches) = match known.take().filter(|(known, ..)| *known == own) {
+                    Some(same) => known.insert(same),
+                    None => {
+                        let outputs: Vec<isize> =
+                            problem.axes.iter().map(|axis| axis.stride as isize * axis.y_stride).collect();
+                        let positions =
+                            Positions::new(&own, &self.order, &input.strides, &outputs, most_rows);
+                        let stretches = Stretches::new(problem, bundle, &own, &self.order);
+                        known.insert((own, positions, stretches))
+                    }
+                };
+                let rows = positions.tiles() * most_rows * bundle.members.len();
+                let at_once = self.panels_at_once(problem.filter, bundle, rows);
+                let share = self.share(bundle.panels(), split);
+                let part = |first: usize| {
+                    let range = first..share.end.min(first + at_once);
+                    PanelGroup::new(problem.filter, group, bundle, range, positions.tiles())
+                };
+                let from = Ingredients { problem, bundle, positions, input: &input, blocks: self.blocks };
+                let mut parts = share.clone().step_by(at_once).map(part).peekable();
+                while let Some(panels) = parts.next() {
+                    let sums = sums.at_least(panels.len());
+                    panels.compute(&from, parts.peek(), &mut taps, sums);
+                    if self.planes {
+                        stretches.store(problem, group, bundle, positions, &panels, sums);
+                    } else {
+                        panels.store_positions(problem, group, bundle, positions, sums);
+                    }
+                }
             }
-        }
+        });
     }
 
-    /// The input positions that a box reads.
+    /// How many panels of every member of a bundle are computed before they are stored, at so many rows of all members
+    /// together.
+    fn panels_at_once<T: Real>(&self, filter: &PackedFilter<T>, bundle: &Bundle, rows: usize) -> usize {
+        let row_bytes = 2 * filter.kernels.lanes() * size_of::<T>();
+        let taps = bundle.members.iter().map(Member::taps).max().unwrap_or(1);
+        let by_weights = WEIGHT_BYTES / (taps * self.blocks.size * row_bytes).max(1);
+        let by_sums = SUM_BYTES / (rows * row_bytes).max(1);
+        by_weights.min(by_sums).clamp(1, bundle.panels())
+    }
+
+    /// The indices of the input that a box reads.
     fn needed(&self, axes: &[EngineAxis<'_>], spans: &[Span]) -> Vec<Span> {
-        let mut positions = spans.to_vec();
-        if let (Some(bundles), Some(last)) = (&self.bundles, positions.last_mut()) {
-            let (least, greatest) = woven::starts(bundles);
-            *last = Span { first: last.first + least, count: last.count + (greatest - least) as usize };
-        }
-        gather::needed(axes, &positions, &self.reach)
+        let positions: Vec<Span> = spans
+            .iter()
+            .zip(&self.starts)
+            .map(|(span, &(least, greatest))| Span {
+                first: span.first + least,
+                count: span.count + (greatest - least) as usize,
+            })
+            .collect();
+        input::needed(axes, &positions, &self.reach)
     }
 
-    /// The part of a class's panels that belongs to a split.
-    fn share(&self, panels: &Range<usize>, split: usize) -> Range<usize> {
-        let at = |part: usize| panels.start + panels.len() * part / self.splits;
-        at(split)..at(split + 1)
+    /// How many positions of the input a box reads.
+    fn input_positions(&self, axes: &[EngineAxis<'_>], spans: &[Span]) -> usize {
+        let needed = self.needed(axes, spans);
+        needed.iter().fold(1usize, |product, span| product.saturating_mul(span.count))
     }
+
+    /// The part of `panels` panels that belongs to a split.
+    fn share(&self, panels: usize, split: usize) -> Range<usize> {
+        panels * split / self.splits..panels * (split + 1) / self.splits
+    }
+}
+
+/// Per axis, the positions of the longest bundle.
+fn longest(bundles: &[Bundle], axes: usize) -> Vec<Span> {
+    let of_axis = |axis: usize| bundles.iter().map(|bundle| bundle.counts[axis]).max().unwrap_or(0);
+    (0..axes).map(|axis| Span { first: 0, count: of_axis(axis) }).collect()
+}
+
+/// The first positions of all members along an axis, from the least to the greatest.
+fn starts(bundles: &[Bundle], axis: usize) -> (i64, i64) {
+    let starts = bundles.iter().flat_map(|bundle| &bundle.members).map(|member| member.spans[axis].first);
+    (starts.clone().min().unwrap_or(0), starts.max().unwrap_or(0))
 }
 
 /// The share of multiplications by zeros around the input, if every tap of every position is computed.
@@ -240,22 +314,4 @@ fn border_share(axes: &[EngineAxis<'_>]) -> f64 {
         if all > 0.0 { inside / all } else { 1.0 }
     };
     1.0 - axes.iter().map(real).product::<f64>()
-}
-
-/// Per axis, the positions at which any of the panel's phases has outputs.
-fn panel_spans<T: Real>(
-    axes: &[EngineAxis<'_>],
-    filter: &PackedFilter<T>,
-    panels: &Panels,
-    panel: &Panel,
-) -> Vec<Span> {
-    let mut spans = vec![Span { first: 0, count: 0 }; axes.len()];
-    spans[0] = axes[0].span(0);
-    for segment in panels.segments(panel) {
-        for (axis, phase) in filter.phase(segment.phase).into_iter().enumerate() {
-            let span = axes[axis + 1].span(phase.residue);
-            spans[axis + 1] = spans[axis + 1].hull(&span);
-        }
-    }
-    spans
 }

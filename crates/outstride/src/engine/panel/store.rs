@@ -1,103 +1,143 @@
-//! Storing tiles position by position: runs of channels where they are side by side, single elements elsewhere.
+//! Storing sums position by position: runs of channels where they are side by side, single elements elsewhere.
 
 use outstride_kernels::Real;
 
-use super::super::axis::Span;
+use super::super::axis::{EngineAxis, Span};
 use super::super::pack::Panel;
+use super::super::problem::Problem;
+use super::bundle::Member;
 use super::panels_of;
-use super::worker::{Prepared, Worker};
+use super::rows::Positions;
+use super::sums::Prepared;
 
-/// One (lane range → memory) run of a panel's columns: an arithmetic progression on both sides.
+/// Columns of a panel whose outputs are an arithmetic progression in memory.
 #[derive(Clone, Copy)]
-pub(super) struct Run {
+struct Run {
     column: usize,
     len: usize,
+    /// From the output of residue 0 and channel 0.
     offset: isize,
     stride: isize,
 }
 
-impl<T: Real> Worker<'_, T> {
-    pub(super) fn store(&self, prepared: &Prepared<'_, T>, spans: &[Span]) {
-        let width = prepared.bias.len();
-        let row_distance = match self.rows.as_slice() {
-            [first, second, ..] => second.y - first.y,
-            _ => isize::MAX,
-        };
-        let by_columns = |run: &&Run| row_distance.unsigned_abs() < run.stride.unsigned_abs();
-        for run in prepared.runs.iter().filter(by_columns) {
-            self.store_by_columns(run, width);
-        }
-        for (number, row) in self.rows.iter().enumerate() {
-            let values = &self.tile[number * width..(number + 1) * width];
-            if row.interior {
-                for run in prepared.runs.iter().filter(|run| !by_columns(run)) {
-                    let values = &values[run.column..run.column + run.len];
-                    // SAFETY: each output belongs to one position of one phase, and each task has its own positions
-                    // and panels.
-                    unsafe { self.problem.y.write(row.y + run.offset, run.stride, values) };
-                }
-            } else {
-                let index = &self.indices[number * spans.len()..(number + 1) * spans.len()];
-                self.store_border_row(prepared.panel, values, row.y, spans, index);
+/// Stores the tiles of one panel, which lie `tile_len` apart.
+pub(super) fn store_positions<T: Real>(
+    problem: &Problem<'_, T>,
+    group: usize,
+    member: &Member,
+    prepared: &Prepared<'_, T>,
+    positions: &Positions,
+    sums: &[T],
+    tile_len: usize,
+) {
+    let runs = runs(problem, member, prepared.panel);
+    let mut base = problem.y_channel(group, 0);
+    for (axis, of) in problem.axes.iter().enumerate() {
+        base += member.first_output(axis, of) as isize * of.y_stride;
+    }
+    for tile in 0..positions.tiles() {
+        let sums = &sums[tile * tile_len..];
+        let (first, count) = positions.rows(tile);
+        let outputs = &positions.outputs[first..first + count];
+        if is_interior(problem, member, positions.extent(tile)) {
+            store_rows(problem, &runs, base, outputs, sums, prepared.width());
+        } else {
+            for (row, sums) in sums.chunks_exact(prepared.width()).enumerate().take(count) {
+                let index = positions.index(first + row);
+                store_border_row(problem, member, prepared.panel, base + outputs[row], index, sums);
             }
         }
     }
+}
 
-    /// Stores a run whose elements are farther apart than rows are, column by column: otherwise the columns of one row
-    /// tend to fall into the same set of a cache.
-    fn store_by_columns(&self, run: &Run, width: usize) {
-        for column in 0..run.len {
-            let offset = run.offset + column as isize * run.stride;
-            for (number, row) in self.rows.iter().enumerate().filter(|(_, row)| row.interior) {
-                let value = self.tile[number * width + run.column + column];
-                // SAFETY: as in `store`.
-                unsafe { self.problem.y.set(row.y + offset, value) };
+/// Whether all outputs of all positions lie inside the output.
+fn is_interior<T: Real>(problem: &Problem<'_, T>, member: &Member, extent: &[Span]) -> bool {
+    let inside = |(axis, of): (usize, &EngineAxis<'_>)| {
+        let first = member.first_output(axis, of);
+        let least = first + extent[axis].first * of.stride;
+        let end = first + extent[axis].end() * of.stride;
+        least >= 0 && end <= of.output as i64
+    };
+    !member.shared || problem.axes.iter().enumerate().all(inside)
+}
+
+fn store_rows<T: Real>(
+    problem: &Problem<'_, T>,
+    runs: &[Run],
+    base: isize,
+    outputs: &[isize],
+    sums: &[T],
+    width: usize,
+) {
+    let row_distance = match outputs {
+        [first, second, ..] => second - first,
+        _ => isize::MAX,
+    };
+    for run in runs {
+        // Where the elements of a run are farther apart than rows are, column by column: otherwise the columns of one
+        // row tend to fall into the same set of a cache.
+        let by_columns = row_distance.unsigned_abs() < run.stride.unsigned_abs();
+        let columns = if by_columns { run.len } else { 1 };
+        for column in 0..columns {
+            let offset = base + run.offset + column as isize * run.stride;
+            for (row, &output) in outputs.iter().enumerate() {
+                let values = &sums[row * width + run.column + column..][..run.len / columns];
+                // SAFETY: each output belongs to one position of one phase, and each task has its own positions and
+                // panels.
+                unsafe { problem.y.write(output + offset, run.stride, values) };
             }
         }
     }
+}
 
-    /// Stores a row where some of the panel's phases may lie outside the output.
-    fn store_border_row(&self, panel: &Panel, values: &[T], base: isize, spans: &[Span], index: &[usize]) {
-        let problem = self.problem;
-        for segment in panels_of(problem.filter).segments(panel) {
-            let mut offset = segment.first_channel as isize * problem.y_channel_stride;
-            let mut inside = true;
-            for (axis, phase) in problem.filter.phase(segment.phase).into_iter().enumerate() {
-                let (span, index) = (&spans[axis + 1], index[axis + 1]);
-                let axis = &problem.axes[axis + 1];
-                let output = axis.output_at(span.first + index as i64, phase.residue);
-                inside &= 0 <= output && output < axis.output as i64;
-                offset += phase.residue as isize * axis.y_stride;
-            }
-            if inside {
-                let values = &values[segment.column..segment.column + segment.channels];
-                // SAFETY: as in `store`.
-                unsafe { problem.y.write(base + offset, problem.y_channel_stride, values) };
-            }
+/// Stores a row of shared panels where some of the phases may lie outside the output.
+fn store_border_row<T: Real>(
+    problem: &Problem<'_, T>,
+    member: &Member,
+    panel: &Panel,
+    base: isize,
+    index: &[i64],
+    sums: &[T],
+) {
+    for segment in panels_of(problem.filter).segments(panel) {
+        let mut offset = segment.first_channel as isize * problem.y_channel_stride;
+        let mut inside = true;
+        for (axis, phase) in problem.filter.phase(segment.phase).into_iter().enumerate() {
+            let of = &problem.axes[axis + 1];
+            let q = member.spans[axis + 1].first + index[axis + 1];
+            let output = of.output_at(q, phase.residue);
+            inside &= 0 <= output && output < of.output as i64;
+            offset += phase.residue as isize * of.y_stride;
+        }
+        if inside {
+            let values = &sums[segment.column..segment.column + segment.channels];
+            // SAFETY: as in `store_rows`.
+            unsafe { problem.y.write(base + offset, problem.y_channel_stride, values) };
         }
     }
+}
 
-    /// Where the panel's columns go, relative to residue 0 and channel 0, as few arithmetic progressions.
-    pub(super) fn runs(&self, panel: &Panel) -> Vec<Run> {
-        let problem = self.problem;
-        let mut runs: Vec<Run> = Vec::new();
-        for segment in panels_of(problem.filter).segments(panel) {
+/// Where the panel's columns go, as few arithmetic progressions.
+fn runs<T: Real>(problem: &Problem<'_, T>, member: &Member, panel: &Panel) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
+    for segment in panels_of(problem.filter).segments(panel) {
+        let stride = problem.y_channel_stride;
+        let mut offset = segment.first_channel as isize * stride;
+        if member.shared {
             let phase = problem.filter.phase(segment.phase);
             let residues = phase.iter().zip(&problem.axes[1..]);
-            let offset = segment.first_channel as isize * problem.y_channel_stride
-                + residues.map(|(phase, axis)| phase.residue as isize * axis.y_stride).sum::<isize>();
-            let stride = problem.y_channel_stride;
-            let run = Run { column: segment.column, len: segment.channels, offset, stride };
-            match runs.last().and_then(|last| last.joined(&run)) {
-                Some(joined) => {
-                    runs.pop();
-                    runs.push(joined);
-                }
-                None => runs.push(run),
-            }
+            offset += residues.map(|(phase, axis)| phase.residue as isize * axis.y_stride).sum::<isize>();
         }
-        runs
+        let run = Run { column: segment.column, len: segment.channels, offset, stride };
+        match runs.last().and_then(|last| last.joined(&run)) {
+            Some(joined) => {
+                runs.pop();
+                runs.push(joined);
+            }
+            None => runs.push(run),
+        }
     }
+    runs
 }
 
 impl Run {

@@ -1,0 +1,165 @@
+//! Turning rows into columns: how channels-first memory meets kernels whose vectors run over channels.
+
+use crate::simd::Simd;
+
+/// The most lanes of any vector.
+const MAX_LANES: usize = 16;
+
+/// From this many rows on it pays to begin with a few that lead to a line's begin.
+const LONG_RUN: usize = 4 * MAX_LANES;
+
+/// `target[column · stride + row] = source[distances[row] + column]`, for all rows and columns.
+///
+/// # Safety
+///
+/// The CPU must have `S`'s instruction set; every such element must be readable and writable.
+#[inline(always)]
+pub(crate) unsafe fn transpose<S: Simd>(
+    source: *const S::Scalar,
+    distances: &[isize],
+    columns: usize,
+    target: *mut S::Scalar,
+    stride: isize,
+) {
+    const { assert!(S::LANES <= MAX_LANES && S::LANES.is_power_of_two()) };
+    let lines = distances.len() >= LONG_RUN && stride % S::LANES as isize == 0;
+    let head =
+        if lines { target.align_offset(S::LANES * size_of::<S::Scalar>()).min(distances.len()) } else { 0 };
+    let (head, rest) = distances.split_at(head);
+    for column in (0..columns).step_by(S::LANES) {
+        let width = S::LANES.min(columns - column);
+        let source = source.wrapping_add(column);
+        let mut target = target.wrapping_offset(column as isize * stride);
+        // SAFETY: the caller vouches for the instruction set and all elements; a block has no others.
+        unsafe {
+            for rows in head.chunks(S::LANES) {
+                block::<S>(source, rows, width, target, stride);
+                target = target.wrapping_add(rows.len());
+            }
+            for rows in rest.chunks(S::LANES) {
+                if rows.len() == S::LANES && width == S::LANES {
+                    whole_block::<S>(source, rows, target, stride);
+                } else {
+                    block::<S>(source, rows, width, target, stride);
+                }
+                target = target.wrapping_add(rows.len());
+            }
+        }
+    }
+}
+
+/// As many rows and columns as a vector has lanes.
+///
+/// # Safety
+///
+/// As [`transpose`], of which it is a part.
+#[inline(always)]
+unsafe fn whole_block<S: Simd>(
+    source: *const S::Scalar,
+    distances: &[isize],
+    target: *mut S::Scalar,
+    stride: isize,
+) {
+    // SAFETY: the caller vouches for all of it.
+    unsafe {
+        let mut vectors = [S::splat(S::Scalar::default()); MAX_LANES];
+        for row in 0..S::LANES {
+            vectors[row] = S::load(source.offset(distances[row]));
+        }
+        let vectors = turned::<S>(vectors);
+        for column in 0..S::LANES {
+            S::store(target.offset(column as isize * stride), vectors[column]);
+        }
+    }
+}
+
+/// Fewer rows or columns than a vector has lanes.
+///
+/// # Safety
+///
+/// As [`transpose`], of which it is a part.
+#[inline(always)]
+unsafe fn block<S: Simd>(
+    source: *const S::Scalar,
+    distances: &[isize],
+    columns: usize,
+    target: *mut S::Scalar,
+    stride: isize,
+) {
+    // SAFETY: the caller vouches for all of it; masks leave out what is not there.
+    unsafe {
+        let mut vectors = [S::splat(S::Scalar::default()); MAX_LANES];
+        let read = S::mask(0, columns);
+        for (vector, &distance) in vectors.iter_mut().zip(distances) {
+            *vector = S::load_masked(source.offset(distance), read);
+        }
+        let vectors = turned::<S>(vectors);
+        let written = S::mask(0, distances.len());
+        for (column, &vector) in vectors.iter().enumerate().take(columns) {
+            S::store_masked(target.offset(column as isize * stride), vector, written);
+        }
+    }
+}
+
+/// The transpose of a square of vectors: shuffling the first half of the rows into the second, as often as a vector
+/// can be halved, turns the bits of (row, lane) around into (lane, row).
+///
+/// # Safety
+///
+/// The CPU must have `S`'s instruction set.
+#[inline(always)]
+unsafe fn turned<S: Simd>(mut vectors: [S::Vector; MAX_LANES]) -> [S::Vector; MAX_LANES] {
+    let half = S::LANES / 2;
+    for _ in 0..S::LANES.trailing_zeros() {
+        let mut shuffled = vectors;
+        for row in 0..half {
+            // SAFETY: the caller vouches for the instruction set.
+            let [low, high] = unsafe { S::zip(vectors[row], vectors[row + half]) };
+            shuffled[2 * row] = low;
+            shuffled[2 * row + 1] = high;
+        }
+        vectors = shuffled;
+    }
+    vectors
+}
+
+/// See [`transpose`].
+pub(crate) type TransposeKernel<T> = unsafe fn(*const T, &[isize], usize, *mut T, isize);
+
+#[cfg(test)]
+mod tests {
+    use crate::isa::Isa;
+    use crate::output::Output;
+    use crate::table::{Real, kernels};
+
+    fn turns<T: Real>() {
+        for kernels in Isa::ALL.into_iter().filter_map(kernels::<T>) {
+            for rows in [1usize, 3, 8, 16, 17, 40, 100] {
+                for columns in [1usize, 4, 7, 16, 33] {
+                    let source: Vec<T> = (0..rows * 50).map(|value| T::from_f64(value as f64)).collect();
+                    let distances: Vec<isize> = (0..rows as isize).rev().map(|row| row * 50).collect();
+                    let untouched = T::from_f64(-1.0);
+                    let mut target = vec![untouched; columns * 128 + 3];
+                    // SAFETY: rows are 50 elements long, and this is the only thread.
+                    unsafe {
+                        let target = Output::new(&mut target);
+                        kernels.write_transposed(&target, 2, 128, source.as_ptr(), &distances, columns);
+                    }
+                    for (index, &value) in target.iter().enumerate() {
+                        let (column, row) = (index.wrapping_sub(2) / 128, index.wrapping_sub(2) % 128);
+                        let inside = index >= 2 && row < rows && column < columns;
+                        let expected =
+                            if inside { source[distances[row] as usize + column] } else { untouched };
+                        assert_eq!(value, expected, "{kernels:?} {rows}×{columns} at {index}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn rows_become_columns() {
+        turns::<f32>();
+        turns::<f64>();
+    }
+}

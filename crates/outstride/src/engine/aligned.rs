@@ -1,0 +1,55 @@
+//! Memory that begins at a cache line.
+
+use std::collections::TryReserveError;
+
+use outstride_kernels::Scalar;
+
+const LINE: usize = 64;
+
+/// Elements of which the first begins a cache line.
+#[derive(Debug)]
+pub(crate) struct Aligned<T> {
+    memory: Vec<T>,
+    start: usize,
+    len: usize,
+}
+
+impl<T> Default for Aligned<T> {
+    fn default() -> Self {
+        Aligned { memory: Vec::new(), start: 0, len: 0 }
+    }
+}
+
+impl<T: Scalar> Aligned<T> {
+    /// So many zeros.
+    pub(crate) fn zeros(len: usize) -> Result<Self, TryReserveError> {
+        let slack = LINE / size_of::<T>();
+        let mut memory: Vec<T> = Vec::new();
+        memory.try_reserve_exact(len.saturating_add(slack))?;
+        memory.resize(len + slack, T::default());
+        let start = memory.as_ptr().align_offset(LINE).min(slack);
+        Ok(Aligned { memory, start, len })
+    }
+
+    /// At least so many elements, with whatever was there before.
+    pub(crate) fn at_least(&mut self, len: usize) -> &mut [T] {
+        if self.len < len {
+            // What was there need not be kept, so both need not exist at once.
+            *self = Aligned::default();
+            *self = Aligned::zeros(len).unwrap_or_else(|_| panic!("no memory for {len} scratch elements"));
+        }
+        &mut self.as_mut_slice()[..len]
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn as_slice(&self) -> &[T] {
+        &self.memory[self.start..self.start + self.len]
+    }
+
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [T] {
+        &mut self.memory[self.start..self.start + self.len]
+    }
+}

@@ -1,0 +1,128 @@
+//! What the panel path computes and stores together.
+//!
+//! Positions are counted from the first one of each phase, on every axis: the rows of a tile are then the same for all
+//! phases, which only read and write at different distances.
+
+use std::ops::Range;
+
+use outstride_kernels::Real;
+
+use super::super::axis::{EngineAxis, Span};
+use super::super::pack::{PackedFilter, Panels};
+
+/// The most phases that are stored together.
+const MAX_MEMBERS: usize = 16;
+
+/// Members whose outputs are stored together.
+#[derive(Debug)]
+pub(super) struct Bundle {
+    pub(super) members: Vec<Member>,
+    /// Per axis, the batch included, the positions of the longest member.
+    pub(super) counts: Vec<usize>,
+}
+
+/// Panels that read the same inputs: those of one phase, or of several that share panels.
+#[derive(Debug)]
+pub(super) struct Member {
+    /// Per axis, the batch included, its positions.
+    pub(super) spans: Vec<Span>,
+    /// Per axis, the deltas of its taps.
+    pub(super) deltas: Vec<Vec<usize>>,
+    pub(super) panels: Range<usize>,
+    /// Per axis, the residue of its phase; 0 where several share the panels.
+    pub(super) residues: Vec<usize>,
+    /// Whether several phases share the panels, so that not every position has outputs in each.
+    pub(super) shared: bool,
+}
+
+impl Member {
+    pub(super) fn taps(&self) -> usize {
+        self.deltas.iter().map(Vec::len).product()
+    }
+
+    /// The output of its first position along an axis.
+    pub(super) fn first_output(&self, axis: usize, of: &EngineAxis<'_>) -> i64 {
+        of.output_at(self.spans[axis].first, self.residues[axis])
+    }
+}
+
+impl Bundle {
+    /// Panels of every member. Those of different members, one by one, hold the same channels.
+    pub(super) fn panels(&self) -> usize {
+        self.members[0].panels.len()
+    }
+
+    fn new(members: Vec<Member>) -> Self {
+        let longest = |axis: usize| members.iter().map(|member| member.spans[axis].count).max().unwrap_or(0);
+        Bundle { counts: (0..members[0].spans.len()).map(longest).collect(), members }
+    }
+}
+
+/// Bundles of the phases of the last axis, whose outputs lie in turns; none where outputs are not rows of all phases.
+pub(super) fn rows_of_phases<T: Real>(
+    axes: &[EngineAxis<'_>],
+    filter: &PackedFilter<T>,
+    panels: &Panels,
+) -> Option<Vec<Bundle>> {
+    let last = axes.last()?;
+    let inner = last.phases.len();
+    if panels.share_phases() || !last.is_covered() || inner > MAX_MEMBERS || panels.panels.is_empty() {
+        return None;
+    }
+    let members = members(axes, filter, panels);
+    let mut members = members.into_iter().peekable();
+    let mut bundles = Vec::new();
+    while members.peek().is_some() {
+        bundles.push(Bundle::new(members.by_ref().take(inner).collect()));
+    }
+    Some(bundles)
+}
+
+/// Every member by itself.
+pub(super) fn single<T: Real>(
+    axes: &[EngineAxis<'_>],
+    filter: &PackedFilter<T>,
+    panels: &Panels,
+) -> Vec<Bundle> {
+    members(axes, filter, panels).into_iter().map(|member| Bundle::new(vec![member])).collect()
+}
+
+fn members<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, panels: &Panels) -> Vec<Member> {
+    let mut members: Vec<Member> = Vec::new();
+    let mut last_phase = None;
+    for (index, panel) in panels.panels.iter().enumerate() {
+        let segments = panels.segments(panel);
+        let shared = segments.windows(2).any(|pair| pair[0].phase != pair[1].phase);
+        let phase = segments[0].phase;
+        let mut spans = vec![Span { first: 0, count: 0 }; axes.len()];
+        spans[0] = axes[0].span(0);
+        for segment in segments {
+            for (axis, phase) in filter.phase(segment.phase).into_iter().enumerate() {
+                let span = axes[axis + 1].span(phase.residue);
+                spans[axis + 1] = spans[axis + 1].hull(&span);
+            }
+        }
+        let deltas: Vec<Vec<usize>> = std::iter::once(vec![0]).chain(panel.deltas.iter().cloned()).collect();
+        let same = |member: &&mut Member| match (member.shared, shared) {
+            (false, false) => last_phase == Some(phase),
+            (true, true) => member.spans == spans && member.deltas == deltas,
+            _ => false,
+        };
+        match members.last_mut().filter(same) {
+            Some(member) => member.panels.end = index + 1,
+            None => {
+                let of_phase = filter.phase(phase);
+                let residues = of_phase.iter().map(|phase| if shared { 0 } else { phase.residue });
+                members.push(Member {
+                    spans,
+                    deltas,
+                    panels: index..index + 1,
+                    residues: std::iter::once(0).chain(residues).collect(),
+                    shared,
+                });
+            }
+        }
+        last_phase = Some(phase);
+    }
+    members
+}

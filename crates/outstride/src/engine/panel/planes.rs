@@ -1,0 +1,147 @@
+//! Storing sums into channels-first outputs: sums hold one value per channel and position, whereas memory wants runs of
+//! positions per channel, those of all phases of the last axis in turns.
+
+use outstride_kernels::Real;
+
+use super::super::axis::Span;
+use super::super::problem::Problem;
+use super::bundle::Bundle;
+use super::panels_of;
+use super::rows::Positions;
+use super::sums::PanelGroup;
+
+/// The outputs of a task as runs along the last axis, as far as they are the same for all bundles: each has all phases of
+/// that axis.
+pub(super) struct Stretches {
+    spans: Vec<Span>,
+    /// Per stretch, the number of its first position.
+    firsts: Vec<usize>,
+    /// Between positions of a stretch.
+    number_stride: usize,
+    /// By rising output within a position: the member, and how many positions of a stretch it has.
+    members: Vec<(usize, usize)>,
+    /// Per stretch and output, where its sum of column 0 lies within a panel's sums.
+    distances: Vec<isize>,
+    /// Columns of the panel that the distances are for.
+    width: usize,
+}
+
+impl Stretches {
+    /// Of the positions `spans`, numbered in `order`.
+    pub(super) fn new<T: Real>(
+        problem: &Problem<'_, T>,
+        bundle: &Bundle,
+        spans: &[Span],
+        order: &[usize],
+    ) -> Self {
+        let last = spans.len() - 1;
+        let mut number_strides = vec![0; spans.len()];
+        let mut stride = 1;
+        for &axis in order.iter().rev() {
+            number_strides[axis] = stride;
+            stride *= spans[axis].count;
+        }
+        let rows: usize = spans[..last].iter().map(|span| span.count).product();
+        let first = |mut row: usize| {
+            let mut number = 0;
+            for axis in (0..last).rev() {
+                number += row % spans[axis].count * number_strides[axis];
+                row /= spans[axis].count;
+            }
+            number
+        };
+        // By rising output within a position.
+        let mut members: Vec<usize> = (0..bundle.members.len()).collect();
+        members.sort_by_key(|&member| bundle.members[member].first_output(last, &problem.axes[last]));
+        let there = |member: usize| {
+            let left = bundle.members[member].spans[last].count as i64 - spans[last].first;
+            (member, left.clamp(0, spans[last].count as i64) as usize)
+        };
+        Stretches {
+            spans: spans.to_vec(),
+            firsts: (0..rows).map(first).collect(),
+            number_stride: number_strides[last],
+            members: members.into_iter().map(there).collect(),
+            distances: Vec::new(),
+            width: 0,
+        }
+    }
+
+    /// Stores the sums of all panels of a group.
+    pub(super) fn store<T: Real>(
+        &mut self,
+        problem: &Problem<'_, T>,
+        group: usize,
+        bundle: &Bundle,
+        positions: &Positions,
+        panels: &PanelGroup<'_, T>,
+        sums: &[T],
+    ) {
+        let filter = problem.filter;
+        let len: usize = self.members.iter().map(|&(_, count)| count).sum();
+        for panel in 0..panels.panels() {
+            let prepared = panels.panel(panel, 0);
+            let at = panels.place(panel, 0, 0);
+            self.lay_out(positions, panels, prepared.width());
+            for (row, distances) in self.distances.chunks_exact(len.max(1)).enumerate() {
+                let target = self.target(problem, bundle, row);
+                for segment in panels_of(filter).segments(prepared.panel) {
+                    // SAFETY: every distance is the place of a row among the panel's sums, and a row has the panel's
+                    // columns. Each output belongs to one position of one phase, and each task has its own positions
+                    // and panels.
+                    unsafe {
+                        filter.kernels.write_transposed(
+                            &problem.y,
+                            problem.y_channel(group, segment.first_channel) + target,
+                            problem.y_channel_stride,
+                            sums[at + segment.column..].as_ptr(),
+                            distances,
+                            segment.channels,
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    /// Where channel 0 of a stretch goes.
+    fn target<T: Real>(&self, problem: &Problem<'_, T>, bundle: &Bundle, mut row: usize) -> isize {
+        let last = self.spans.len() - 1;
+        let mut target = (self.spans[last].first * problem.axes[last].stride) as isize;
+        for (axis, of) in problem.axes[..last].iter().enumerate().rev() {
+            let span = &self.spans[axis];
+            let index = span.first + (row % span.count) as i64;
+            row /= span.count;
+            let output = bundle.members[0].first_output(axis, of) + index * of.stride;
+            target += output as isize * of.y_stride;
+        }
+        target
+    }
+
+    /// Finds the distances for panels of so many columns.
+    fn lay_out<T: Real>(&mut self, positions: &Positions, panels: &PanelGroup<'_, T>, width: usize) {
+        if self.width == width {
+            return;
+        }
+        self.width = width;
+        let mut places = Vec::with_capacity(positions.inputs.len());
+        for tile in 0..positions.tiles() {
+            let (_, rows) = positions.rows(tile);
+            places.extend((0..rows).map(|row| (tile * panels.tile_len() + row * width) as isize));
+        }
+        let member = |&(member, count): &(usize, usize)| (panels.place(0, member, 0) as isize, count);
+        let members: Vec<(isize, usize)> = self.members.iter().map(member).collect();
+        let count = self.spans[self.spans.len() - 1].count;
+        self.distances.clear();
+        for &first in &self.firsts {
+            for position in 0..count {
+                let place = places[first + position * self.number_stride];
+                for &(member, count) in &members {
+                    if position < count {
+                        self.distances.push(member + place);
+                    }
+                }
+            }
+        }
+    }
+}
