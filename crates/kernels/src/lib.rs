@@ -13,6 +13,7 @@
 //! instruction set is a folder that implements it.
 
 mod activation;
+mod copy;
 mod interleave;
 mod isa;
 mod lane;

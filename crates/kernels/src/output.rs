@@ -61,6 +61,11 @@ impl<'a, T: Copy> Output<'a, T> {
         unsafe { self.start.offset(index).write(value) };
     }
 
+    /// Index 0 of the memory.
+    pub(crate) fn start(&self) -> *mut T {
+        self.start
+    }
+
     /// The memory from index `first` on, of which `count` elements are inside.
     ///
     /// # Panics

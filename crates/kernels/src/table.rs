@@ -5,6 +5,7 @@ use std::fmt;
 use outstride_spec::{Activation, DType};
 
 use crate::activation::activate;
+use crate::copy::{CopyKernel, copy_rows};
 use crate::interleave::{InterleaveKernel, interleave};
 use crate::isa::Isa;
 use crate::lane::{LaneKernel, LaneTile, lane};
@@ -44,6 +45,7 @@ pub struct Kernels<T: Scalar> {
     activate: unsafe fn(&mut [T], &Activation),
     interleave: InterleaveKernel<T>,
     transpose: TransposeKernel<T>,
+    copy: CopyKernel<T>,
     probes: Probes<T>,
 }
 
@@ -219,6 +221,37 @@ impl<T: Real> Kernels<T> {
         unsafe { (self.transpose)(source, distances, columns, target, stride) }
     }
 
+    /// Copies the first `len` of every `pitch` elements of the source to index `first + distance` of the output, in the
+    /// order of the distances.
+    ///
+    /// # Panics
+    ///
+    /// If an element would lie outside the source or the output.
+    ///
+    /// # Safety
+    ///
+    /// No other thread may write any of the output's elements at the same time.
+    pub unsafe fn write_rows(
+        &self,
+        y: &Output<'_, T>,
+        first: isize,
+        distances: &[isize],
+        source: &[T],
+        pitch: usize,
+        len: usize,
+    ) {
+        let Some(&some) = distances.first() else { return };
+        let range = distances
+            .iter()
+            .fold((some, some), |(least, most), &distance| (least.min(distance), most.max(distance)));
+        assert!(source.len() >= (distances.len() - 1) * pitch + len);
+        let _ = (y.run(first + range.0, len), y.run(first + range.1, len));
+        let target = y.start().wrapping_offset(first);
+        // SAFETY: the CPU has the instruction set, or `kernels` would not have given `self`; the nearest and the farthest
+        // row are inside the output, so all are; the caller vouches for the rest.
+        unsafe { (self.copy)(source.as_ptr(), pitch, len, target, distances) }
+    }
+
     /// Copies `source[distances[row] + column]` to `target[column · stride + row]`, for every row and column.
     ///
     /// # Panics
@@ -356,6 +389,12 @@ macro_rules! kernels_of {
             unsafe { transpose::<$simd>(source, distances, columns, target, stride) }
         }
 
+        $(#[target_feature(enable = $feature)])*
+        unsafe fn copy_kernel(source: *const T, pitch: usize, len: usize, target: *mut T, distances: &[isize]) {
+            // SAFETY: the features are those of the instruction set; the caller vouches for the rest.
+            unsafe { copy_rows::<$simd>(source, pitch, len, target, distances) }
+        }
+
         const { $(assert!($rows <= MAX_ROWS);)* }
         Kernels {
             isa: $isa,
@@ -370,6 +409,7 @@ macro_rules! kernels_of {
             activate: activate_kernel,
             interleave: interleave_kernel,
             transpose: transpose_kernel,
+            copy: copy_kernel,
             probes: Probes {
                 chains: peak::chains($isa),
                 arithmetic: probe_arithmetic,

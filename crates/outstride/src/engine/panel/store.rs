@@ -3,7 +3,7 @@
 use outstride_kernels::Real;
 
 use super::super::axis::{EngineAxis, Span};
-use super::super::pack::Panel;
+use super::super::pack::{Panel, Segment};
 use super::super::problem::Problem;
 use super::bundle::Member;
 use super::panels_of;
@@ -30,7 +30,8 @@ pub(super) fn store_positions<T: Real>(
     sums: &[T],
     tile_len: usize,
 ) {
-    let runs = runs(problem, member, prepared.panel);
+    let pieces = pieces(problem, member, prepared.panel);
+    let runs = runs(&pieces);
     let mut base = problem.y_channel(group, 0);
     for (axis, of) in problem.axes.iter().enumerate() {
         base += member.first_output(axis, of) as isize * of.y_stride;
@@ -44,7 +45,7 @@ pub(super) fn store_positions<T: Real>(
         } else {
             for (row, sums) in sums.chunks_exact(prepared.width()).enumerate().take(count) {
                 let index = positions.index(first + row);
-                store_border_row(problem, member, prepared.panel, base + outputs[row], index, sums);
+                store_border_row(problem, member, &pieces, base + outputs[row], index, sums);
             }
         }
     }
@@ -74,6 +75,15 @@ fn store_rows<T: Real>(
         _ => isize::MAX,
     };
     for run in runs {
+        if run.stride == 1 {
+            let sums = &sums[run.column..];
+            // SAFETY: each output belongs to one position of one phase, and each task has its own positions and panels.
+            unsafe {
+                let kernels = problem.filter.kernels;
+                kernels.write_rows(&problem.y, base + run.offset, outputs, sums, width, run.len);
+            }
+            continue;
+        }
         // Where the elements of a run are farther apart than rows are, column by column: otherwise the columns of one
         // row tend to fall into the same set of a cache.
         let by_columns = row_distance.unsigned_abs() < run.stride.unsigned_abs();
@@ -82,8 +92,7 @@ fn store_rows<T: Real>(
             let offset = base + run.offset + column as isize * run.stride;
             for (row, &output) in outputs.iter().enumerate() {
                 let values = &sums[row * width + run.column + column..][..run.len / columns];
-                // SAFETY: each output belongs to one position of one phase, and each task has its own positions and
-                // panels.
+                // SAFETY: as above.
                 unsafe { problem.y.write(output + offset, run.stride, values) };
             }
         }
@@ -94,47 +103,56 @@ fn store_rows<T: Real>(
 fn store_border_row<T: Real>(
     problem: &Problem<'_, T>,
     member: &Member,
-    panel: &Panel,
+    pieces: &[Piece],
     base: isize,
     index: &[i64],
     sums: &[T],
 ) {
-    for segment in panels_of(problem.filter).segments(panel) {
-        let mut offset = segment.first_channel as isize * problem.y_channel_stride;
-        let mut inside = true;
-        for (axis, phase) in problem.filter.phase(segment.phase).into_iter().enumerate() {
-            let of = &problem.axes[axis + 1];
+    for piece in pieces {
+        let inside = problem.axes[1..].iter().enumerate().all(|(axis, of)| {
             let q = member.spans[axis + 1].first + index[axis + 1];
-            let output = of.output_at(q, phase.residue);
-            inside &= 0 <= output && output < of.output as i64;
-            offset += phase.residue as isize * of.y_stride;
-        }
+            (0..of.output as i64).contains(&of.output_at(q, piece.residues[axis]))
+        });
         if inside {
-            let values = &sums[segment.column..segment.column + segment.channels];
+            let run = &piece.run;
             // SAFETY: as in `store_rows`.
-            unsafe { problem.y.write(base + offset, problem.y_channel_stride, values) };
+            unsafe { problem.y.write(base + run.offset, run.stride, &sums[run.column..][..run.len]) };
         }
     }
 }
 
-/// Where the panel's columns go, as few arithmetic progressions.
-fn runs<T: Real>(problem: &Problem<'_, T>, member: &Member, panel: &Panel) -> Vec<Run> {
-    let mut runs: Vec<Run> = Vec::new();
-    for segment in panels_of(problem.filter).segments(panel) {
+/// Columns of a panel that belong to one phase.
+struct Piece {
+    run: Run,
+    /// Of its phase, per spatial axis.
+    residues: Vec<usize>,
+}
+
+fn pieces<T: Real>(problem: &Problem<'_, T>, member: &Member, panel: &Panel) -> Vec<Piece> {
+    let piece = |segment: &Segment| {
+        let phase = problem.filter.phase(segment.phase);
+        let residues: Vec<usize> = phase.iter().map(|phase| phase.residue).collect();
         let stride = problem.y_channel_stride;
         let mut offset = segment.first_channel as isize * stride;
         if member.shared {
-            let phase = problem.filter.phase(segment.phase);
-            let residues = phase.iter().zip(&problem.axes[1..]);
-            offset += residues.map(|(phase, axis)| phase.residue as isize * axis.y_stride).sum::<isize>();
+            let distances = residues.iter().zip(&problem.axes[1..]);
+            offset += distances.map(|(&residue, axis)| residue as isize * axis.y_stride).sum::<isize>();
         }
-        let run = Run { column: segment.column, len: segment.channels, offset, stride };
-        match runs.last().and_then(|last| last.joined(&run)) {
+        Piece { run: Run { column: segment.column, len: segment.channels, offset, stride }, residues }
+    };
+    panels_of(problem.filter).segments(panel).iter().map(piece).collect()
+}
+
+/// Where the panel's columns go, as few arithmetic progressions.
+fn runs(pieces: &[Piece]) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
+    for piece in pieces {
+        match runs.last().and_then(|last| last.joined(&piece.run)) {
             Some(joined) => {
                 runs.pop();
                 runs.push(joined);
             }
-            None => runs.push(run),
+            None => runs.push(piece.run),
         }
     }
     runs
