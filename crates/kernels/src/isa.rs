@@ -13,11 +13,13 @@ pub enum Isa {
     Avx2,
     /// x86-64 with AVX-512 (F, BW, DQ, VL).
     Avx512,
+    /// AVX-512 with BF16, and AMX tiles of 16-bit floats.
+    Amx,
 }
 
 impl Isa {
     /// Every instruction set, the best first.
-    pub const ALL: [Isa; 3] = [Isa::Avx512, Isa::Avx2, Isa::Portable];
+    pub const ALL: [Isa; 4] = [Isa::Amx, Isa::Avx512, Isa::Avx2, Isa::Portable];
 
     /// The environment variable that caps the instruction set.
     pub const CAP_VARIABLE: &'static str = "OUTSTRIDE_ISA";
@@ -36,6 +38,8 @@ impl Isa {
                     && is_x86_feature_detected!("avx512dq")
                     && is_x86_feature_detected!("avx512vl")
             }
+            #[cfg(target_arch = "x86_64")]
+            Isa::Amx => Isa::Avx512.is_available() && crate::x86_64::amx::is_available(),
             #[cfg(not(target_arch = "x86_64"))]
             _ => false,
         }
@@ -47,7 +51,7 @@ impl Isa {
         static BEST: OnceLock<Isa> = OnceLock::new();
         *BEST.get_or_init(|| {
             let cap = std::env::var(Isa::CAP_VARIABLE).ok().and_then(|word| word.parse().ok());
-            Isa::best_up_to(cap.unwrap_or(Isa::Avx512))
+            Isa::best_up_to(cap.unwrap_or(Isa::Amx))
         })
     }
 
@@ -63,6 +67,7 @@ impl Isa {
             Isa::Portable => "portable",
             Isa::Avx2 => "avx2",
             Isa::Avx512 => "avx512",
+            Isa::Amx => "amx",
         }
     }
 }
@@ -79,7 +84,7 @@ pub struct ParseIsaError(String);
 
 impl fmt::Display for ParseIsaError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is not an instruction set; use avx512, avx2 or portable", self.0)
+        write!(f, "`{}` is not an instruction set; use amx, avx512, avx2 or portable", self.0)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The inner loops of transposed convolution, for every instruction set, behind one [table](kernels).
 //!
-//! Three shapes of tile cover the operator. Each computes a small block of sums over all taps and channels in
+//! Four shapes of tile cover the operator. Each computes a small block of sums over all taps and channels in
 //! registers, adds the bias and leaves the block in a scratch tile; the caller puts tiles where they belong.
 //!
 //! | kernel | lanes of a vector | used for |
@@ -8,6 +8,7 @@
 //! | [`panel`](PanelTile) | output channels (and phases) | channels-last input, small maps, large strides |
 //! | [`pixel`](PixelTile) | neighbouring positions of a row | channels-first input |
 //! | [`lane`](LaneTile) | channels, each with its own weights | depthwise, channels-last |
+//! | [`tile`](MatrixBlock) | matrix tiles of positions × output channels | many channels, where the CPU has such tiles |
 //!
 //! This is the only crate with vector instructions. Everything is generic over the private trait `Simd`; an
 //! instruction set is a folder that implements it.
@@ -17,6 +18,7 @@ mod copy;
 mod interleave;
 mod isa;
 mod lane;
+mod matrix;
 mod output;
 mod panel;
 mod peak;
@@ -30,8 +32,11 @@ mod x86_64;
 
 pub use isa::{Isa, ParseIsaError};
 pub use lane::{LaneTap, LaneTile};
+pub use matrix::{
+    FETCHED_BY_STEP, MatrixBlock, MatrixSession, MatrixStep, PART_ROW, PARTS, TILE_ROWS, TINY, VANISHING, parts,
+};
 pub use output::Output;
 pub use panel::{MAX_ROWS, PanelTap, PanelTile};
 pub use pixel::{MAX_COLUMNS, PixelTap, PixelTile};
 pub use simd::Scalar;
-pub use table::{KernelName, Kernels, Real, kernel_names, kernels};
+pub use table::{KernelName, Kernels, Real, best_kernels, kernel_names, kernels};

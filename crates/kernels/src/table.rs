@@ -9,6 +9,7 @@ use crate::copy::{CopyKernel, copy_rows};
 use crate::interleave::{InterleaveKernel, interleave};
 use crate::isa::Isa;
 use crate::lane::{LaneKernel, LaneTile, lane};
+use crate::matrix::{MatrixKernels, MatrixSession};
 use crate::output::Output;
 use crate::panel::{MAX_ROWS, PanelKernels, PanelTile, panel};
 use crate::peak::{self, Probes};
@@ -21,6 +22,12 @@ use crate::transpose::{TransposeKernel, transpose};
 pub trait Real: Scalar {
     /// The type's name.
     const DTYPE: DType;
+
+    /// The same values, if they are 32-bit numbers: what matrix tiles compute with.
+    fn as_f32(values: &[Self]) -> Option<&[f32]>;
+
+    /// As [`as_f32`](Self::as_f32).
+    fn as_f32_mut(values: &mut [Self]) -> Option<&mut [f32]>;
 
     /// The kernels of every instruction set this build has, the best first, whether or not this CPU has it: hence for
     /// this module alone.
@@ -38,7 +45,10 @@ mod key {
 #[derive(Clone, Copy)]
 pub struct Kernels<T: Scalar> {
     isa: Isa,
+    /// That of the vector kernels.
+    vectors: Isa,
     lanes: usize,
+    matrix: Option<MatrixKernels>,
     panel: PanelKernels<T>,
     pixel: PixelKernels<T>,
     lane: LaneKernel<T>,
@@ -54,6 +64,12 @@ pub struct Kernels<T: Scalar> {
 /// A value of [`Kernels`] is the proof that the CPU has the instructions: this is the only way to one.
 pub fn kernels<T: Real>(isa: Isa) -> Option<&'static Kernels<T>> {
     T::table(key::Key(())).iter().find(|kernels| kernels.isa == isa && isa.is_available())
+}
+
+/// The best kernels this CPU can run, not above `cap`.
+pub fn best_kernels<T: Real>(cap: Isa) -> &'static Kernels<T> {
+    let candidates = Isa::ALL.into_iter().filter(|&isa| isa <= cap);
+    candidates.filter_map(kernels).next().expect("every build has portable kernels")
 }
 
 /// The names of all kernels of this build, each with its elements per vector, whether or not this CPU can run it.
@@ -74,6 +90,22 @@ impl<T: Real> Kernels<T> {
     /// Elements per vector.
     pub fn lanes(&self) -> usize {
         self.lanes
+    }
+
+    /// The instruction set of the vector kernels, which may be below the [instruction set](Self::isa).
+    pub fn vector_isa(&self) -> Isa {
+        self.vectors
+    }
+
+    /// Whether there are kernels for matrix tiles.
+    pub fn has_matrix_tiles(&self) -> bool {
+        self.matrix.is_some()
+    }
+
+    /// Readies this thread's matrix tiles, if there are kernels for them.
+    pub fn matrix_session(&self) -> Option<MatrixSession> {
+        // SAFETY: the CPU has the instruction set, or `kernels` would not have given `self`.
+        self.matrix.map(|kernels| unsafe { MatrixSession::new(kernels) })
     }
 
     /// The most rows of a panel tile.
@@ -141,7 +173,7 @@ impl<T: Real> Kernels<T> {
     pub fn multiply_add(&self, a: T, b: T, c: T) -> T {
         match self.isa {
             Isa::Portable => c.plus_product(a, b),
-            Isa::Avx2 | Isa::Avx512 => c.plus_fused_product(a, b),
+            Isa::Avx2 | Isa::Avx512 | Isa::Amx => c.plus_fused_product(a, b),
         }
     }
 
@@ -282,6 +314,9 @@ impl<T: Real> Kernels<T> {
             tile: (columns, vectors),
             isa: self.isa,
         };
+        if self.isa != self.vectors {
+            return self.matrix.iter().map(|_| name("tile", 2, 2)).collect();
+        }
         let panels = (1..=2).rev().map(|vectors| name("panel", self.panel_rows(), vectors));
         let pixels = self.pixel_shapes().map(|(columns, vectors)| name("pixel", columns, vectors));
         panels.chain(pixels).chain([name("lane", 1, 4)]).collect()
@@ -299,7 +334,7 @@ impl<T: Real> fmt::Debug for Kernels<T> {
 pub struct KernelName {
     /// The element type.
     pub dtype: DType,
-    /// `panel`, `pixel` or `lane`.
+    /// `panel`, `pixel`, `lane` or `tile`.
     pub family: &'static str,
     /// Rows or columns, and vectors, of the largest tile.
     pub tile: (usize, usize),
@@ -398,7 +433,9 @@ macro_rules! kernels_of {
         const { $(assert!($rows <= MAX_ROWS);)* }
         Kernels {
             isa: $isa,
+            vectors: $isa,
             lanes: $lanes,
+            matrix: None,
             panel: PanelKernels {
                 by_rows: &[$(($rows, [panel_kernel::<$rows, 1>, panel_kernel::<$rows, 2>])),*],
             },
@@ -420,20 +457,48 @@ macro_rules! kernels_of {
     }};
 }
 
+/// Values of a type as those of another, which is the same or not.
+macro_rules! as_f32 {
+    (f32) => {
+        fn as_f32(values: &[f32]) -> Option<&[f32]> {
+            Some(values)
+        }
+
+        fn as_f32_mut(values: &mut [f32]) -> Option<&mut [f32]> {
+            Some(values)
+        }
+    };
+    ($other:ident) => {
+        fn as_f32(_: &[$other]) -> Option<&[f32]> {
+            None
+        }
+
+        fn as_f32_mut(_: &mut [$other]) -> Option<&mut [f32]> {
+            None
+        }
+    };
+}
+
 #[cfg(target_arch = "x86_64")]
 macro_rules! table_of {
-    ($type:ty, $dtype:ident, $avx512:ty, $lanes512:literal, $avx2:ty, $lanes2:literal, $lanes:literal) => {
+    (
+        $type:ident, $dtype:ident, $matrix:expr, $avx512:ty, $lanes512:literal, $avx2:ty, $lanes2:literal, $lanes:literal
+    ) => {
         impl Real for $type {
             const DTYPE: DType = DType::$dtype;
 
+            as_f32!($type);
+
             fn table(_key: key::Key) -> &'static [Kernels<Self>] {
-                static TABLE: [Kernels<$type>; 3] = [
-                    kernels_of!(
-                        $avx512, Isa::Avx512, $lanes512, ["avx512f", "avx512bw", "avx512dq", "avx512vl", "fma"],
-                        panel rows [1 2 4 6 8 10 12 14],
-                        pixel [1 2 3] x 8 [1 2 3 4 5 6 7] x 4 [1 2 3 4 5 6 7 8 9 10 11 12 13 14] x 2
-                            [1 2 3 4 5 6 7 8 9 10 11 12 13 14] x 1
-                    ),
+                const AVX512: Kernels<$type> = kernels_of!(
+                    $avx512, Isa::Avx512, $lanes512, ["avx512f", "avx512bw", "avx512dq", "avx512vl", "fma"],
+                    panel rows [1 2 4 6 8 10 12 14],
+                    pixel [1 2 3] x 8 [1 2 3 4 5 6 7] x 4 [1 2 3 4 5 6 7 8 9 10 11 12 13 14] x 2
+                        [1 2 3 4 5 6 7 8 9 10 11 12 13 14] x 1
+                );
+                static TABLE: [Kernels<$type>; 4] = [
+                    Kernels { isa: Isa::Amx, matrix: $matrix, ..AVX512 },
+                    AVX512,
                     kernels_of!(
                         $avx2, Isa::Avx2, $lanes2, ["avx2", "fma"],
                         panel rows [1 2 3 4 5 6],
@@ -449,9 +514,11 @@ macro_rules! table_of {
 
 #[cfg(not(target_arch = "x86_64"))]
 macro_rules! table_of {
-    ($type:ty, $dtype:ident, $lanes:literal) => {
+    ($type:ident, $dtype:ident, $lanes:literal) => {
         impl Real for $type {
             const DTYPE: DType = DType::$dtype;
+
+            as_f32!($type);
 
             fn table(_key: key::Key) -> &'static [Kernels<Self>] {
                 static TABLE: [Kernels<$type>; 1] = [portable_kernels!($type, $lanes)];
@@ -477,8 +544,8 @@ mod tables {
     use crate::x86_64::avx2::{Avx2F32, Avx2F64};
     use crate::x86_64::avx512::{Avx512F32, Avx512F64};
 
-    table_of!(f32, F32, Avx512F32, 16, Avx2F32, 8, 8);
-    table_of!(f64, F64, Avx512F64, 8, Avx2F64, 4, 4);
+    table_of!(f32, F32, Some(crate::x86_64::amx::KERNELS), Avx512F32, 16, Avx2F32, 8, 8);
+    table_of!(f64, F64, None, Avx512F64, 8, Avx2F64, 4, 4);
 }
 
 #[cfg(not(target_arch = "x86_64"))]

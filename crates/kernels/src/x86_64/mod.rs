@@ -1,4 +1,5 @@
 //! The x86-64 instruction sets.
 
+pub(crate) mod amx;
 pub(crate) mod avx2;
 pub(crate) mod avx512;

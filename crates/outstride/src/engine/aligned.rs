@@ -2,7 +2,7 @@
 
 use std::collections::TryReserveError;
 
-use outstride_kernels::Scalar;
+
 
 const LINE: usize = 64;
 
@@ -20,7 +20,7 @@ impl<T> Default for Aligned<T> {
     }
 }
 
-impl<T: Scalar> Aligned<T> {
+impl<T: Copy + Default> Aligned<T> {
     /// So many zeros.
     pub(crate) fn zeros(len: usize) -> Result<Self, TryReserveError> {
         let slack = LINE / size_of::<T>();

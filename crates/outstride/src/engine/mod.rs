@@ -25,7 +25,7 @@ mod scratch;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use outstride_kernels::{Isa, Output, Real, kernels};
+use outstride_kernels::{Isa, Output, Real, best_kernels};
 use outstride_spec::{Call, FilterCall, Geometry};
 
 pub use plan::{Path, Plan};
@@ -73,8 +73,7 @@ impl<T: Real> Engine<T> {
         options: &Options,
     ) -> Result<Self, Error> {
         let isa = options.isa.map_or_else(Isa::best, Isa::best_up_to);
-        let kernels = kernels(isa).or_else(|| kernels(Isa::Portable));
-        let kernels = kernels.expect("every build has the portable kernels");
+        let kernels = best_kernels(isa);
         Ok(Engine {
             filter: PackedFilter::new(call, filter, bias, kernels, &options.limits)?,
             path: options.path,

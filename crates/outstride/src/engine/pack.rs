@@ -11,6 +11,7 @@ use outstride_kernels::{Kernels, Real};
 use outstride_spec::{FilterCall, Phase};
 
 use super::aligned::Aligned;
+use super::panel::MatrixWeights;
 use super::pixel::{self, Block};
 use crate::error::Error;
 use crate::limits::Limits;
@@ -40,6 +41,7 @@ pub(crate) struct PackedFilter<T: Real> {
     panel_bias: Vec<T>,
     pub(crate) kernels: &'static Kernels<T>,
     blocks: OnceLock<Vec<Block>>,
+    matrix: OnceLock<Option<MatrixWeights>>,
 }
 
 /// How the weights lie.
@@ -145,6 +147,7 @@ impl<T: Real> PackedFilter<T> {
             panel_bias: Vec::new(),
             kernels,
             blocks: OnceLock::new(),
+            matrix: OnceLock::new(),
         };
         packed.panel_bias = packed.lay_out_bias();
         if !filter.shape().contains(&0) {
@@ -156,6 +159,11 @@ impl<T: Real> PackedFilter<T> {
     /// The blocks of the pixel path.
     pub(crate) fn blocks(&self) -> &[Block] {
         self.blocks.get_or_init(|| pixel::blocks_of(self))
+    }
+
+    /// The weights in the order of matrix tiles, where those can compute with them.
+    pub(crate) fn matrix_weights(&self) -> Option<&MatrixWeights> {
+        self.matrix.get_or_init(|| MatrixWeights::new(self)).as_ref()
     }
 
     /// The residues and taps of a phase given by its index.
@@ -219,6 +227,11 @@ impl<T: Real> PackedFilter<T> {
     /// Bytes of the packed weights.
     pub(crate) fn bytes(&self) -> usize {
         self.weights.len() * size_of::<T>()
+    }
+
+    /// Bytes of the weights in the order of matrix tiles, if they were needed.
+    pub(crate) fn matrix_bytes(&self) -> usize {
+        self.matrix.get().and_then(Option::as_ref).map_or(0, MatrixWeights::bytes)
     }
 
     fn fill(&mut self, filter: &TensorView<'_, T>) {

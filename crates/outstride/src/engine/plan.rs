@@ -9,7 +9,7 @@ use super::Strides;
 use super::axis::EngineAxis;
 use super::lane::LanePlan;
 use super::pack::{Form, PackedFilter};
-use super::panel::PanelPlan;
+use super::panel::{Arithmetic, PanelPlan};
 use super::pixel::{self, PixelPlan};
 use super::problem::Problem;
 
@@ -21,6 +21,8 @@ const CYCLES_WORTH_A_THREAD: f64 = 100_000.0;
 pub enum Path {
     /// Output channels, and phases where channels are few.
     Panel,
+    /// As `Panel`, summed by matrix tiles of numbers cut into 16-bit parts.
+    Tile,
     /// Neighbouring positions of a row.
     Pixel,
     /// Channels of a depthwise filter.
@@ -34,6 +36,7 @@ impl Path {
     pub fn name(self) -> &'static str {
         match self {
             Path::Panel => "panel",
+            Path::Tile => "tile",
             Path::Pixel => "pixel",
             Path::Lane => "lane",
             Path::Reference => "reference",
@@ -169,6 +172,7 @@ impl Plan {
 #[derive(Debug)]
 enum Tasks {
     Panel(PanelPlan),
+    Tile(PanelPlan),
     Pixel(PixelPlan),
     Lane(LanePlan),
 }
@@ -204,7 +208,17 @@ impl Strategy {
         };
         let lane =
             if dense { Err("the filter is not depthwise") } else { Ok(lane_cycles(axes, filter, strides)) };
-        let considered = vec![(Path::Panel, panel), (Path::Pixel, pixel), (Path::Lane, lane)];
+        let tile = if !dense {
+            Err("a depthwise filter has no panels")
+        } else if !filter.kernels.has_matrix_tiles() {
+            Err("there are no matrix tiles for the type on this CPU")
+        } else if filter.matrix_weights().is_none() {
+            Err("some weights are not finite")
+        } else {
+            Ok(tile_cycles(axes, filter, strides))
+        };
+        let considered =
+            vec![(Path::Panel, panel), (Path::Tile, tile), (Path::Pixel, pixel), (Path::Lane, lane)];
         let possible = considered.iter().filter_map(|&(path, cycles)| Some((path, cycles.ok()?)));
         let chosen = possible
             .clone()
@@ -215,14 +229,15 @@ impl Strategy {
         let tasks = match path {
             Path::Pixel => Tasks::Pixel(PixelPlan::new(axes, filter, threads)),
             Path::Lane => Tasks::Lane(LanePlan::new(axes, filter, strides.x_channel, threads)),
-            _ => Tasks::Panel(PanelPlan::new(axes, filter, strides, threads)),
+            Path::Tile => Tasks::Tile(PanelPlan::new(axes, filter, strides, threads, Arithmetic::Tiles)),
+            _ => Tasks::Panel(PanelPlan::new(axes, filter, strides, threads, Arithmetic::Vectors)),
         };
         Strategy { tasks, threads, considered }
     }
 
     pub(crate) fn tasks<T: Real>(&self, filter: &PackedFilter<T>) -> usize {
         match &self.tasks {
-            Tasks::Panel(plan) => plan.tasks(filter),
+            Tasks::Panel(plan) | Tasks::Tile(plan) => plan.tasks(filter),
             Tasks::Pixel(plan) => plan.tasks(filter),
             Tasks::Lane(plan) => plan.tasks(),
         }
@@ -230,7 +245,7 @@ impl Strategy {
 
     pub(crate) fn run<T: Real>(&self, problem: &Problem<'_, T>, task: usize) {
         match &self.tasks {
-            Tasks::Panel(plan) => plan.run(problem, task),
+            Tasks::Panel(plan) | Tasks::Tile(plan) => plan.run(problem, task),
             Tasks::Pixel(plan) => plan.run(problem, task),
             Tasks::Lane(plan) => plan.run(problem, task),
         }
@@ -246,6 +261,7 @@ impl Strategy {
         let kernels = filter.kernels;
         let (path, tile, workspace) = match &self.tasks {
             Tasks::Panel(plan) => (Path::Panel, (kernels.panel_rows(), 2), plan.workspace(axes, filter)),
+            Tasks::Tile(plan) => (Path::Tile, (2, 2), plan.workspace(axes, filter)),
             Tasks::Pixel(plan) => {
                 let wide = kernels.pixel_shapes().find(|&(columns, _)| columns >= filter.out_channels);
                 let tile = wide.or(kernels.pixel_shapes().last()).unwrap_or((1, 1));
@@ -253,7 +269,8 @@ impl Strategy {
             }
             Tasks::Lane(plan) => (Path::Lane, (1, 4), plan.workspace(axes, filter)),
         };
-        let kernel = KernelName { dtype: T::DTYPE, family: path.name(), tile, isa: kernels.isa() };
+        let isa = if path == Path::Tile { kernels.isa() } else { kernels.vector_isa() };
+        let kernel = KernelName { dtype: T::DTYPE, family: path.name(), tile, isa };
         Plan {
             geometry: geometry.clone(),
             dtype: T::DTYPE,
@@ -262,7 +279,7 @@ impl Strategy {
             tasks: self.tasks(filter),
             threads: self.threads,
             workspace,
-            packed: filter.bytes(),
+            packed: filter.bytes() + filter.matrix_bytes(),
             phases: axes.iter().map(|axis| axis.phases.len()).product(),
             taps: filter.kernel.iter().product(),
             considered: self.considered,
@@ -311,23 +328,36 @@ fn weight_cycles<T: Real>(filter: &PackedFilter<T>, passes: usize) -> f64 {
 }
 
 fn panel_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, strides: &Strides) -> f64 {
-    let plan = PanelPlan::new(axes, filter, strides, 1);
+    let plan = PanelPlan::new(axes, filter, strides, 1, Arithmetic::Vectors);
     // Two multiply-adds of a vector a cycle, less what the loads between them cost.
     let compute = plan.executed(filter) as f64 / (2 * filter.kernels.lanes()) as f64 / 0.93;
-    let copy = if plan.is_in_place() {
-        0.0
-    } else {
-        0.5 * elements(axes.iter().map(|axis| axis.input), filter.in_channels * filter.groups)
-    };
+    let copy = if plan.is_in_place() { 0.0 } else { 0.5 };
+    compute + plan.overhead(filter) + around_panels(axes, filter, strides, &plan, copy, 1.0)
+}
+
+fn tile_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, strides: &Strides) -> f64 {
+    let plan = PanelPlan::new(axes, filter, strides, 1, Arithmetic::Tiles);
+    let compute = plan.executed(filter) as f64 / 60.0;
+    compute + around_panels(axes, filter, strides, &plan, 1.3, 1.5)
+}
+
+/// Cycles to copy the input, at so many per element, to fetch the weights, of such a size, and to store the outputs.
+fn around_panels<T: Real>(
+    axes: &[EngineAxis<'_>],
+    filter: &PackedFilter<T>,
+    strides: &Strides,
+    plan: &PanelPlan,
+    copy: f64,
+    weight_size: f64,
+) -> f64 {
     let stores = match (strides.y_channel, plan.stores_planes()) {
         (1, _) => Stores::Runs,
         (_, true) => Stores::Turned,
         _ => Stores::Scattered,
     };
-    compute
-        + plan.overhead(filter)
-        + copy
-        + weight_cycles(filter, plan.passes())
+    let inputs = elements(axes.iter().map(|axis| axis.input), filter.in_channels * filter.groups);
+    copy * inputs
+        + weight_size * weight_cycles(filter, plan.passes())
         + store_cycles(axes, filter, stores)
 }
 

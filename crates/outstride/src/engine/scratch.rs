@@ -13,6 +13,8 @@ pub(crate) struct Scratch<T> {
     pub(crate) input: Aligned<T>,
     /// Sums that wait to be stored.
     pub(crate) sums: Aligned<T>,
+    /// A copied box of the input, cut into parts for matrix tiles.
+    pub(crate) parts: Aligned<u16>,
 }
 
 /// The scratch memory of tasks that do not run just now: never more than ran at the same time.

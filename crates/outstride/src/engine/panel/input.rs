@@ -71,17 +71,15 @@ impl<'a, T: Real> Input<'a, T> {
         needed: Vec<Span>,
         scratch: &'a mut Aligned<T>,
     ) -> Self {
-        let mut strides = vec![0isize; needed.len()];
-        let mut stride = blocks.size;
-        for (axis, span) in needed.iter().enumerate().rev() {
-            strides[axis] = stride as isize;
-            stride *= span.count;
-        }
-        let block_len = stride;
+        let order: Vec<usize> = (0..needed.len()).collect();
+        let (strides, positions) = position_strides(&needed, &order);
+        let strides: Vec<isize> = strides.into_iter().map(|stride| (stride * blocks.size) as isize).collect();
+        let block_len = positions * blocks.size;
         let memory = scratch.at_least(block_len * blocks.iter().len());
         for (index, (first, channels)) in blocks.iter().enumerate() {
             let target = &mut memory[index * block_len..(index + 1) * block_len];
-            copy_block(problem, problem.x_group(group), first, channels, &needed, blocks.size, target);
+            let x = problem.x_group(group).wrapping_add_signed(first as isize * problem.x_channel_stride);
+            copy_block(problem, x, channels, &needed, &strides, target);
         }
         let before: isize =
             needed.iter().zip(&strides).map(|(span, &stride)| span.first as isize * stride).sum();
@@ -111,46 +109,57 @@ pub(super) fn needed(axes: &[EngineAxis<'_>], spans: &[Span], reach: &[usize]) -
     axes.iter().zip(spans).zip(reach).map(of_axis).collect()
 }
 
-/// Copies one block of channels, `[position][channel]` with `pitch` elements per position.
-fn copy_block<T: Real>(
+/// Per axis, the distance between positions of a box, and how many there are. The last axis of `order` is fastest.
+pub(super) fn position_strides(needed: &[Span], order: &[usize]) -> (Vec<usize>, usize) {
+    let mut strides = vec![0; needed.len()];
+    let mut stride = 1;
+    for &axis in order.iter().rev() {
+        strides[axis] = stride;
+        stride *= needed[axis].count;
+    }
+    (strides, stride)
+}
+
+/// Copies some channels of a box, side by side at every position; zeros around the input. `x` is where channel and
+/// indices 0 lie.
+pub(super) fn copy_block<T: Real>(
     problem: &Problem<'_, T>,
-    offset: usize,
-    first_channel: usize,
+    x: usize,
     channels: usize,
     needed: &[Span],
-    pitch: usize,
+    strides: &[isize],
     target: &mut [T],
 ) {
-    let last = needed.len() - 1;
-    let row_len = needed[last].count * pitch;
-    if row_len == 0 {
+    if needed.iter().any(|span| span.count == 0) {
         return;
     }
-    let inside = |axis: usize| needed[axis].intersect(&Span { first: 0, count: problem.axes[axis].input });
-    let along = inside(last);
+    let last = needed.len() - 1;
+    let along = needed[last].intersect(&Span { first: 0, count: problem.axes[last].input });
     let before = (along.first - needed[last].first).clamp(0, needed[last].count as i64) as usize;
     let distances: Vec<isize> =
         (0..channels).map(|channel| channel as isize * problem.x_channel_stride).collect();
-    for (row, target) in target.chunks_exact_mut(row_len).enumerate() {
-        let mut rest = row;
-        let mut from = offset as isize + first_channel as isize * problem.x_channel_stride;
+    let rows: usize = needed[..last].iter().map(|span| span.count).product();
+    for row in 0..rows {
+        let (mut rest, mut from, mut to) = (row, x as isize, 0isize);
         let mut there = along.count > 0;
         for axis in (0..last).rev() {
-            let index = needed[axis].first + (rest % needed[axis].count) as i64;
+            let at = rest % needed[axis].count;
             rest /= needed[axis].count;
+            let index = needed[axis].first + at as i64;
             there &= 0 <= index && index < problem.axes[axis].input as i64;
             from += index as isize * problem.axes[axis].x_stride;
+            to += at as isize * strides[axis];
         }
-        if !there {
-            target.fill(T::default());
-            continue;
+        let stride = strides[last] as usize;
+        let target = &mut target[to as usize..];
+        let copied = if there { before..before + along.count } else { 0..0 };
+        for position in (0..needed[last].count).filter(|position| !copied.contains(position)) {
+            target[position * stride..][..channels].fill(T::default());
         }
-        from += along.first as isize * problem.axes[last].x_stride;
-        let (left, rest) = target.split_at_mut(before * pitch);
-        let (middle, right) = rest.split_at_mut(along.count * pitch);
-        left.fill(T::default());
-        right.fill(T::default());
-        copy_row(problem, from, &distances, along.count, middle, pitch);
+        if there {
+            from += along.first as isize * problem.axes[last].x_stride;
+            copy_row(problem, from, &distances, along.count, &mut target[before * stride..], stride);
+        }
     }
 }
 
@@ -163,7 +172,15 @@ fn copy_row<T: Real>(
     pitch: usize,
 ) {
     let stride = problem.axes[problem.axes.len() - 1].x_stride;
-    if stride == 1 && !distances.is_empty() {
+    if problem.x_channel_stride == 1 {
+        for position in 0..count {
+            let from = (from + position as isize * stride) as usize;
+            let channels = &problem.x[from..from + distances.len()];
+            target[position * pitch..][..distances.len()].copy_from_slice(channels);
+        }
+        return;
+    }
+    if stride == 1 {
         let source = problem.x.as_ptr().wrapping_offset(from);
         // A few channels at a time, so that each is read as a stream.
         let lanes = problem.filter.kernels.lanes();
@@ -174,9 +191,9 @@ fn copy_row<T: Real>(
         }
         return;
     }
-    for (position, target) in target.chunks_exact_mut(pitch).enumerate() {
+    for position in 0..count {
         let from = from + position as isize * stride;
-        for (value, &distance) in target.iter_mut().zip(distances) {
+        for (value, &distance) in target[position * pitch..].iter_mut().zip(distances) {
             *value = problem.x[(from + distance) as usize];
         }
     }

@@ -4,7 +4,9 @@
 //! side already), computes the sums of a few panels at all its positions, and stores them.
 
 mod bundle;
+mod exact;
 mod input;
+mod matrix;
 mod planes;
 mod rows;
 mod store;
@@ -13,7 +15,7 @@ mod taps;
 
 use std::ops::Range;
 
-use outstride_kernels::Real;
+use outstride_kernels::{PART_ROW, Real, TILE_ROWS};
 
 use super::Strides;
 use super::axis::{EngineAxis, Span};
@@ -21,6 +23,8 @@ use super::boxes::Boxes;
 use super::pack::{Form, PackedFilter, Panels};
 use super::problem::Problem;
 use super::scratch::Scratch;
+pub(crate) use matrix::MatrixWeights;
+use matrix::{MatrixSums, PartsInput, padded_tiles, parts_len};
 use bundle::{Bundle, Member};
 use input::{ChannelBlocks, Input};
 use planes::Stretches;
@@ -37,6 +41,9 @@ const INPUT_BYTES: usize = 1 << 19;
 
 /// Input of a whole box, all steps together.
 const BOX_BYTES: usize = 1 << 22;
+
+/// Input of a whole box, cut into parts.
+const PART_BYTES: usize = 3 << 19;
 
 /// Sums that wait to be stored.
 const SUM_BYTES: usize = 3 << 17;
@@ -66,6 +73,16 @@ pub(crate) struct PanelPlan {
     /// The axes, slowest first, in which positions become rows of tiles. With the batch fastest, the rows of small maps
     /// have their borders in common, and whole taps can be left out.
     order: Vec<usize>,
+    arithmetic: Arithmetic,
+}
+
+/// What computes the sums.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arithmetic {
+    /// Multiply-adds of vectors.
+    Vectors,
+    /// Matrix tiles.
+    Tiles,
 }
 
 fn panels_of<T: Real>(filter: &PackedFilter<T>) -> &Panels {
@@ -81,6 +98,7 @@ impl PanelPlan {
         filter: &PackedFilter<T>,
         strides: &Strides,
         threads: usize,
+        arithmetic: Arithmetic,
     ) -> Self {
         let panels = panels_of(filter);
         let last = &axes[axes.len() - 1];
@@ -102,9 +120,11 @@ impl PanelPlan {
             splits: 1,
             blocks: ChannelBlocks::new(filter.in_channels),
             reach: axes.iter().map(EngineAxis::reach).collect(),
-            in_place: strides.x_channel == 1 || filter.in_channels == 1,
+            in_place: arithmetic == Arithmetic::Vectors
+                && (strides.x_channel == 1 || filter.in_channels == 1),
             planes,
             order,
+            arithmetic,
         };
         plan.cut(axes, filter, threads);
         plan
@@ -122,10 +142,17 @@ impl PanelPlan {
         let accept = |chunk: &[usize], boxes: usize| {
             let positions: usize = chunk.iter().product();
             let spans: Vec<Span> = chunk.iter().map(|&count| Span { first: 0, count }).collect();
-            let input = self.input_positions(axes, &spans).saturating_mul(size_of::<T>());
-            let fits = input.saturating_mul(self.blocks.size) <= INPUT_BYTES
-                && input.saturating_mul(filter.in_channels) <= BOX_BYTES
-                && positions.saturating_mul(sums) <= SUM_BYTES;
+            let input = self.input_positions(axes, &spans);
+            let bytes = input.saturating_mul(size_of::<T>());
+            let fits = match self.arithmetic {
+                Arithmetic::Vectors => {
+                    bytes.saturating_mul(self.blocks.size) <= INPUT_BYTES
+                        && bytes.saturating_mul(filter.in_channels) <= BOX_BYTES
+                }
+                Arithmetic::Tiles => {
+                    input.saturating_mul(6 * filter.in_channels) <= PART_BYTES
+                }
+            } && positions.saturating_mul(sums) <= SUM_BYTES;
             (fits || positions <= rows)
                 && (by_panels || boxes * filter.groups >= wanted || positions <= 4 * rows)
         };
@@ -159,8 +186,15 @@ impl PanelPlan {
             self.panels_at_once(filter, bundle, tiles) * tiles * 2 * filter.kernels.lanes()
         };
         let sums = self.bundles.iter().map(sums).max().unwrap_or(0);
-        let input = self.input_positions(axes, &spans) * self.blocks.size * self.blocks.iter().len();
-        (sums + if self.in_place { 0 } else { input }) * size_of::<T>()
+        let input = self.input_positions(axes, &spans);
+        let input = match self.arithmetic {
+            Arithmetic::Vectors if self.in_place => 0,
+            Arithmetic::Vectors => input * self.blocks.size * self.blocks.iter().len() * size_of::<T>(),
+            Arithmetic::Tiles => {
+                parts_len(input, filter.in_channels) * size_of::<u16>() + input * PART_ROW * size_of::<T>()
+            }
+        };
+        sums * size_of::<T>() + input
     }
 
     /// Multiply-adds executed, those with padded columns and zero borders included.
@@ -172,7 +206,11 @@ impl PanelPlan {
             positions * (member.taps() * filter.kernels.lanes()) as u128 * vectors
         };
         let executed: u128 = self.bundles.iter().flat_map(|bundle| &bundle.members).map(of_member).sum();
-        executed * (filter.in_channels * filter.groups) as u128
+        let channels = match self.arithmetic {
+            Arithmetic::Vectors => filter.in_channels,
+            Arithmetic::Tiles => filter.in_channels.next_multiple_of(PART_ROW),
+        };
+        executed * (channels * filter.groups) as u128
     }
 
     /// Cycles spent on pointing taps and on calling kernels.
@@ -197,11 +235,18 @@ impl PanelPlan {
 
     /// Runs one task.
     pub(crate) fn run<T: Real>(&self, problem: &Problem<'_, T>, task: usize) {
+        match self.arithmetic {
+            Arithmetic::Vectors => self.run_vectors(problem, task),
+            Arithmetic::Tiles => self.run_tiles(problem, task),
+        }
+    }
+
+    fn run_vectors<T: Real>(&self, problem: &Problem<'_, T>, task: usize) {
         let split = task % self.splits;
         let index = task / self.splits % self.boxes.len();
         let group = task / self.splits / self.boxes.len();
         let spans = self.boxes.get(index);
-        problem.scratch.with(|Scratch { input, sums }| {
+        problem.scratch.with(|Scratch { input, sums, .. }| {
             let input = if self.in_place {
                 Input::in_place(problem, group, self.blocks)
             } else {
@@ -225,7 +270,7 @@ impl PanelPlan {
                         let outputs: Vec<isize> =
                             problem.axes.iter().map(|axis| axis.stride as isize * axis.y_stride).collect();
                         let positions =
-                            Positions::new(&own, &self.order, &input.strides, &outputs, most_rows);
+                            Positions::in_tiles(&own, &self.order, &input.strides, &outputs, most_rows);
                         let stretches = Stretches::new(problem, bundle, &own, &self.order);
                         known.insert((own, positions, stretches))
                     }
@@ -235,9 +280,11 @@ impl PanelPlan {
                 let share = self.share(bundle.panels(), split);
                 let part = |first: usize| {
                     let range = first..share.end.min(first + at_once);
-                    PanelGroup::new(problem.filter, group, bundle, range, positions.tiles())
+                    let tile_len = most_rows * 2 * problem.filter.kernels.lanes();
+                    PanelGroup::new(problem.filter, group, bundle, range, positions.tiles(), tile_len)
                 };
-                let from = Ingredients { problem, bundle, positions, input: &input, blocks: self.blocks };
+                let from =
+                    Ingredients { problem, bundle, positions, input: &input, blocks: self.blocks, group };
                 let mut parts = share.clone().step_by(at_once).map(part).peekable();
                 while let Some(panels) = parts.next() {
                     let sums = sums.at_least(panels.len());
@@ -246,6 +293,60 @@ impl PanelPlan {
                         stretches.store(problem, group, bundle, positions, &panels, sums);
                     } else {
                         panels.store_positions(problem, group, bundle, positions, sums);
+                    }
+                }
+            }
+        });
+    }
+
+    fn run_tiles<T: Real>(&self, problem: &Problem<'_, T>, task: usize) {
+        let split = task % self.splits;
+        let index = task / self.splits % self.boxes.len();
+        let group = task / self.splits / self.boxes.len();
+        let spans = self.boxes.get(index);
+        let filter = problem.filter;
+        let (Some(weights), Some(session)) = (filter.matrix_weights(), filter.kernels.matrix_session()) else {
+            unreachable!("planned for matrix tiles");
+        };
+        problem.scratch.with(|Scratch { input, sums, parts }| {
+            let needed = self.needed(&problem.axes, &spans);
+            let input = PartsInput::copied(problem, group, &needed, &self.order, &session, input, parts);
+            let outputs: Vec<isize> =
+                problem.axes.iter().map(|axis| axis.stride as isize * axis.y_stride).collect();
+            for bundle in &self.bundles {
+                let own: Vec<Span> = (spans.iter().zip(&bundle.counts))
+                    .map(|(span, &count)| span.intersect(&Span { first: 0, count }))
+                    .collect();
+                if own.iter().any(|span| span.count == 0) {
+                    continue;
+                }
+                let (positions, begins) =
+                    Positions::in_strips(&own, &self.order, &input.strides, &outputs, TILE_ROWS);
+                let mut stretches = Stretches::new(problem, bundle, &own, &self.order);
+                let from = MatrixSums {
+                    problem,
+                    group,
+                    bundle,
+                    positions: &positions,
+                    begins: &begins,
+                    input: &input,
+                    weights,
+                    session: &session,
+                };
+                let share = self.share(bundle.panels(), split);
+                for panel in share.clone() {
+                    let vectors = filter.panel(bundle.members[0].panels.start + panel).vectors;
+                    let tile_len = TILE_ROWS * vectors * filter.kernels.lanes();
+                    let tiles = padded_tiles(begins.len());
+                    let panels =
+                        PanelGroup::new(filter, group, bundle, panel..panel + 1, tiles, tile_len);
+                    let sums = sums.at_least(panels.len());
+                    let after = Some(panel + 1).filter(|after| share.contains(after));
+                    from.compute(panel, after, &panels, sums);
+                    if self.planes {
+                        stretches.store(problem, group, bundle, &positions, &panels, sums);
+                    } else {
+                        panels.store_positions(problem, group, bundle, &positions, sums);
                     }
                 }
             }

@@ -124,10 +124,12 @@ impl Stretches {
             return;
         }
         self.width = width;
-        let mut places = Vec::with_capacity(positions.inputs.len());
-        for tile in 0..positions.tiles() {
-            let (_, rows) = positions.rows(tile);
-            places.extend((0..rows).map(|row| (tile * panels.tile_len() + row * width) as isize));
+        let mut places = vec![0; positions.outputs.len()];
+        for piece in &positions.pieces {
+            let begin = piece.tile * panels.tile_len() + piece.row * width;
+            for (row, place) in places[piece.first..piece.first + piece.count].iter_mut().enumerate() {
+                *place = (begin + row * width) as isize;
+            }
         }
         let member = |&(member, count): &(usize, usize)| (panels.place(0, member, 0) as isize, count);
         let members: Vec<(isize, usize)> = self.members.iter().map(member).collect();

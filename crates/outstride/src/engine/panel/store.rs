@@ -36,15 +36,14 @@ pub(super) fn store_positions<T: Real>(
     for (axis, of) in problem.axes.iter().enumerate() {
         base += member.first_output(axis, of) as isize * of.y_stride;
     }
-    for tile in 0..positions.tiles() {
-        let sums = &sums[tile * tile_len..];
-        let (first, count) = positions.rows(tile);
-        let outputs = &positions.outputs[first..first + count];
-        if is_interior(problem, member, positions.extent(tile)) {
+    for (number, piece) in positions.pieces.iter().enumerate() {
+        let sums = &sums[piece.tile * tile_len + piece.row * prepared.width()..];
+        let outputs = &positions.outputs[piece.first..piece.first + piece.count];
+        if is_interior(problem, member, positions.extent(number)) {
             store_rows(problem, &runs, base, outputs, sums, prepared.width());
         } else {
-            for (row, sums) in sums.chunks_exact(prepared.width()).enumerate().take(count) {
-                let index = positions.index(first + row);
+            for (row, sums) in sums.chunks_exact(prepared.width()).enumerate().take(piece.count) {
+                let index = positions.index(piece.first + row);
                 store_border_row(problem, member, &pieces, base + outputs[row], index, sums);
             }
         }

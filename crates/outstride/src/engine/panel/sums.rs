@@ -6,7 +6,8 @@ use outstride_kernels::{PanelTile, Real};
 
 use super::super::pack::{PackedFilter, Panel};
 use super::super::problem::Problem;
-use super::bundle::{Bundle, Member};
+use super::bundle::Bundle;
+use super::exact::Exact;
 use super::input::{ChannelBlocks, Input};
 use super::panels_of;
 use super::rows::Positions;
@@ -18,7 +19,7 @@ pub(super) struct PanelGroup<'a, T> {
     /// `[panel][member]`
     panels: Vec<Prepared<'a, T>>,
     members: usize,
-    /// Rows × columns of the largest tile.
+    /// From a tile's sums to the next.
     tile_len: usize,
     tiles: usize,
 }
@@ -28,13 +29,18 @@ pub(super) struct Prepared<'a, T> {
     pub(super) panel: &'a Panel,
     weights: &'a [T],
     /// One value per column.
-    bias: &'a [T],
+    pub(super) bias: &'a [T],
 }
 
-impl<T> Prepared<'_, T> {
+impl<T: Copy> Prepared<'_, T> {
     /// Columns of a row.
     pub(super) fn width(&self) -> usize {
         self.bias.len()
+    }
+
+    /// The weight of a column at a row of `tap × channels + channel`.
+    pub(super) fn weight(&self, row: usize, column: usize) -> T {
+        self.weights[row * self.width() + column]
     }
 }
 
@@ -45,6 +51,7 @@ pub(super) struct Ingredients<'a, T: Real> {
     pub(super) positions: &'a Positions,
     pub(super) input: &'a Input<'a, T>,
     pub(super) blocks: ChannelBlocks,
+    pub(super) group: usize,
 }
 
 impl<'a, T: Real> PanelGroup<'a, T> {
@@ -55,6 +62,7 @@ impl<'a, T: Real> PanelGroup<'a, T> {
         bundle: &Bundle,
         range: Range<usize>,
         tiles: usize,
+        tile_len: usize,
     ) -> Self {
         let prepare = |number: usize| {
             bundle.members.iter().map(move |member| {
@@ -67,7 +75,7 @@ impl<'a, T: Real> PanelGroup<'a, T> {
         PanelGroup {
             panels: range.flat_map(prepare).collect(),
             members: bundle.members.len(),
-            tile_len: filter.kernels.panel_rows() * 2 * filter.kernels.lanes(),
+            tile_len,
             tiles,
         }
     }
@@ -147,7 +155,7 @@ impl<'a, T: Real> PanelGroup<'a, T> {
         let channels = from.blocks.channels(block);
         let prepared = self.panel(panel, member);
         let (weights, tap_len) = self.weights_of_step(from, panel, step);
-        let (_, rows) = from.positions.rows(tile);
+        let rows = from.positions.pieces[tile].count;
         // A kernel fetches a vector per channel: two tiles fetch the whole of a panel two vectors wide.
         let fetched = tile * channels * kernels.lanes();
         let fetch = |tap: usize| match next {
@@ -167,7 +175,7 @@ impl<'a, T: Real> PanelGroup<'a, T> {
         let finite = unsafe { kernels.panel(kernel_rows, prepared.panel.vectors, &step, out) };
         if last {
             if !finite {
-                self.rescue(from, member, prepared, tile, taps.numbers(), out);
+                self.rescue(from, member, prepared, tile, out);
             }
             kernels.activate(&mut out[..rows * prepared.width()], &from.problem.activation);
         }
@@ -191,9 +199,7 @@ impl<'a, T: Real> PanelGroup<'a, T> {
         }
     }
 
-    /// Sums again, product by product and in the same order, what is not finite, leaving out what is only padding: zeros
-    /// around the input, and weights that stand in for taps a phase does not have. Those multiply to NaN where a real
-    /// value is infinite or NaN.
+    /// Sums again what is not finite.
     #[cold]
     fn rescue(
         &self,
@@ -201,63 +207,23 @@ impl<'a, T: Real> PanelGroup<'a, T> {
         member: usize,
         prepared: &Prepared<'_, T>,
         tile: usize,
-        taps: &[usize],
         out: &mut [T],
     ) {
-        let filter = from.problem.filter;
-        let width = prepared.width();
-        let member = &from.bundle.members[member];
-        let (first_position, rows) = from.positions.rows(tile);
-        for segment in panels_of(filter).segments(prepared.panel) {
-            let phase = filter.phase(segment.phase);
-            for row in 0..rows {
-                let index = from.positions.index(first_position + row);
-                let rescued = |column: usize| {
-                    let mut sum = T::default();
-                    for (block, (first, channels)) in from.blocks.iter().enumerate() {
-                        for &tap in taps {
-                            let Some(offset) = offset_of(from, member, index, tap) else { continue };
-                            if !prepared.panel.tap_feeds(tap, &phase) {
-                                continue;
-                            }
-                            let inputs = from.input.origin(block).wrapping_offset(offset);
-                            for channel in 0..channels {
-                                let weight = (tap * filter.in_channels + first + channel) * width + column;
-                                // SAFETY: the position is inside the input, and has the block's channels.
-                                let value = unsafe { inputs.add(channel).read() };
-                                sum = filter.kernels.multiply_add(value, prepared.weights[weight], sum);
-                            }
-                        }
-                    }
-                    sum.plus(prepared.bias[column])
-                };
-                for column in segment.column..segment.column + segment.channels {
-                    let value = &mut out[row * width + column];
-                    if !value.is_finite() {
-                        *value = rescued(column);
-                    }
+        let Ingredients { problem, group, blocks, .. } = *from;
+        let exact = Exact { problem, group, member: &from.bundle.members[member], prepared, blocks };
+        let piece = &from.positions.pieces[tile];
+        for (row, sums) in out.chunks_exact_mut(prepared.width()).enumerate().take(piece.count) {
+            // The bias was added already; it may itself be what is not finite.
+            let doubtful: Vec<bool> = sums.iter().map(|sum| !sum.is_finite()).collect();
+            if !doubtful.contains(&true) {
+                continue;
+            }
+            exact.replace(from.positions.index(piece.first + row), sums, |sum| !sum.is_finite());
+            for ((sum, &bias), doubtful) in sums.iter_mut().zip(prepared.bias).zip(doubtful) {
+                if doubtful {
+                    *sum = sum.plus(bias);
                 }
             }
         }
     }
-}
-
-/// How far the input of a tap lies from the origin, if it lies inside the input.
-fn offset_of<T: Real>(
-    from: &Ingredients<'_, T>,
-    member: &Member,
-    index: &[i64],
-    mut tap: usize,
-) -> Option<isize> {
-    let mut offset = 0;
-    for axis in (0..index.len()).rev() {
-        let deltas = &member.deltas[axis];
-        let at = index[axis] + member.spans[axis].first - deltas[tap % deltas.len()] as i64;
-        tap /= deltas.len();
-        if at < 0 || at >= from.problem.axes[axis].input as i64 {
-            return None;
-        }
-        offset += at as isize * from.input.strides[axis];
-    }
-    Some(offset)
 }

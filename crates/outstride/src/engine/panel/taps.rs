@@ -7,7 +7,7 @@ use outstride_kernels::{MAX_ROWS, PanelTap, Real};
 use super::super::axis::{EngineAxis, Span, meeting};
 use super::bundle::Member;
 use super::input::Input;
-use super::rows::Positions;
+use super::rows::{Piece, Positions};
 
 /// The taps of a tile that meet the input, wherever the tile's rows stand.
 pub(super) struct Taps<T> {
@@ -31,11 +31,6 @@ impl<T: Real> Taps<T> {
             windows: Vec::new(),
             counter: Vec::new(),
         }
-    }
-
-    /// The numbers, among the member's taps, of those that meet the input.
-    pub(super) fn numbers(&self) -> &[usize] {
-        &self.numbers
     }
 
     /// The taps with weights, and with what is to be fetched meanwhile, by their number.
@@ -108,7 +103,7 @@ impl<T: Real> Taps<T> {
             readable &= extent.first + shift >= of_axis.first && extent.end() + shift <= of_axis.end();
         }
         self.numbers.push(number);
-        let (first, count) = positions.rows(tile);
+        let &Piece { first, count, .. } = &positions.pieces[tile];
         let offsets = &positions.inputs[first..first + count];
         let origin = origin.wrapping_offset(distance);
         let counter = &self.counter;

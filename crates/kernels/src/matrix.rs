@@ -1,0 +1,155 @@
+//! Products of matrices in tiles of 16 × 16 sums, for 32-bit numbers cut into three 16-bit *parts*.
+//!
+//! Of each number `x = x₁ + x₂ + x₃`, 8 bits of significand a part, the products `x₁y₁, x₁y₂, x₂y₁, x₂y₂, x₁y₃, x₃y₁` are
+//! summed; what is left out is below the rounding of a single 32-bit product. A tile instruction rounds its running sum
+//! once per 32 channels and product, so that the error is below that of plain summation. It takes numbers near zero for
+//! zero, hence the two bounds below.
+
+/// Channels of a row of a tile.
+pub const PART_ROW: usize = 32;
+
+/// Rows of a tile.
+pub const TILE_ROWS: usize = 16;
+
+/// Parts of a number.
+pub const PARTS: usize = 3;
+
+/// Numbers below this, other than zero, have parts or products of parts that tiles may take for zero.
+pub const TINY: f32 = 9.094_947e-13;
+
+/// Sums above this do not feel what tiles took for zero.
+pub const VANISHING: f32 = 5.421_010_9e-20;
+
+/// A product of tiles: 32 channels of some positions by the weights of these channels.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct MatrixStep {
+    /// From a block's rows to the inputs, in bytes.
+    pub input: isize,
+    /// `[part][tile of columns][pair of channels][column][channel of the pair]`
+    pub weights: *const u16,
+}
+
+/// Elements that a step brings near.
+pub const FETCHED_BY_STEP: usize = 256;
+
+/// Sums to compute: two tiles of rows by two of columns, or four by one.
+#[derive(Clone, Copy, Debug)]
+pub struct MatrixBlock<'a> {
+    /// The first row of every tile of rows, to which the steps' distances are added. The 16 rows of a tile follow each
+    /// other, [`PART_ROW`] channels each.
+    pub rows: [*const u16; 4],
+    /// From a part of the inputs to the next.
+    pub part_stride: usize,
+    /// Summed in this order.
+    pub steps: &'a [MatrixStep],
+    /// What will be read soon: [`FETCHED_BY_STEP`] elements a step from here on are brought near, wherever they lie.
+    pub fetch: *const u16,
+    /// `[tile of rows][row][column]`
+    pub out: *mut f32,
+    /// Whether `out` holds sums to add to.
+    pub resume: bool,
+}
+
+/// The functions that work on tiles.
+#[derive(Clone, Copy)]
+pub(crate) struct MatrixKernels {
+    pub(crate) configure: unsafe fn(),
+    pub(crate) release: unsafe fn(),
+    /// By tiles of columns, less one.
+    pub(crate) blocks: [unsafe fn(&MatrixBlock<'_>); 2],
+    pub(crate) split: unsafe fn(*const f32, usize, *mut u16, usize) -> bool,
+    pub(crate) are_sound: unsafe fn(&[f32], bool) -> bool,
+    pub(crate) add_bias: unsafe fn(&mut [f32], &[f32]),
+}
+
+/// Cuts a number into parts, rounding each to the nearest 16-bit float.
+pub fn parts(value: f32) -> [u16; PARTS] {
+    let mut rest = value;
+    std::array::from_fn(|_| {
+        let bits = rest.to_bits();
+        let rounded = if rest.is_finite() {
+            bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16
+        } else {
+            // Neither infinity nor NaN may become anything else.
+            bits >> 16 | u32::from(rest.is_nan()) << 6
+        };
+        rest -= f32::from_bits(rounded << 16);
+        rounded as u16
+    })
+}
+
+/// This thread's tiles, ready for use. Gives them back when dropped.
+pub struct MatrixSession {
+    kernels: MatrixKernels,
+    /// Tiles belong to a thread.
+    not_send: std::marker::PhantomData<*const ()>,
+}
+
+impl MatrixSession {
+    /// # Safety
+    ///
+    /// The CPU must have what the kernels need.
+    pub(crate) unsafe fn new(kernels: MatrixKernels) -> Self {
+        // SAFETY: the caller vouches for it.
+        unsafe { (kernels.configure)() };
+        MatrixSession { kernels, not_send: std::marker::PhantomData }
+    }
+
+    /// Cuts rows of [`PART_ROW`] numbers into parts, `[part][row][channel]` with `stride` elements from part to part.
+    /// Returns whether a number other than zero was [tiny](TINY).
+    ///
+    /// # Panics
+    ///
+    /// If the target is too short.
+    pub fn split(&self, source: &[f32], target: &mut [u16], stride: usize) -> bool {
+        let rows = source.len() / PART_ROW;
+        assert!(rows == 0 || target.len() >= (PARTS - 1) * stride + rows * PART_ROW);
+        // SAFETY: the session has the instructions; the target was just checked.
+        unsafe { (self.kernels.split)(source.as_ptr(), rows, target.as_mut_ptr(), stride) }
+    }
+
+    /// Computes a block with so many tiles of columns (1 or 2).
+    ///
+    /// # Safety
+    ///
+    /// Every step's inputs and weights must be readable at all tiles and parts, and `out` writable for four tiles.
+    pub unsafe fn multiply(&self, column_tiles: usize, block: &MatrixBlock<'_>) {
+        // SAFETY: the session has the instructions, and configured the tiles; the caller vouches for the rest.
+        unsafe { (self.kernels.blocks[column_tiles - 1])(block) }
+    }
+
+    /// Whether all sums are finite and, if there were tiny inputs, none [vanishes](VANISHING).
+    pub fn are_sound(&self, sums: &[f32], tiny_inputs: bool) -> bool {
+        // SAFETY: the session has the instructions.
+        unsafe { (self.kernels.are_sound)(sums, tiny_inputs) }
+    }
+
+    /// Adds the bias to rows as long as it.
+    pub fn add_bias(&self, sums: &mut [f32], bias: &[f32]) {
+        // SAFETY: the session has the instructions.
+        unsafe { (self.kernels.add_bias)(sums, bias) }
+    }
+}
+
+impl Drop for MatrixSession {
+    fn drop(&mut self) {
+        // SAFETY: whoever made the session vouched for the instructions.
+        unsafe { (self.kernels.release)() };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_add_up() {
+        for value in [0.0, 1.0, -1.0 / 3.0, std::f32::consts::PI, 1e-12, 3.0e38, 16_777_215.0, -0.1] {
+            let sum: f64 = parts(value).map(|part| f64::from(f32::from_bits(u32::from(part) << 16))).iter().sum();
+            assert_eq!(sum, f64::from(value));
+        }
+        assert!(f32::from_bits(u32::from(parts(f32::NAN)[0]) << 16).is_nan());
+        assert_eq!(f32::from_bits(u32::from(parts(f32::NEG_INFINITY)[0]) << 16), f32::NEG_INFINITY);
+    }
+}

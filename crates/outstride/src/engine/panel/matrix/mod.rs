@@ -1,0 +1,203 @@
+//! Sums by matrix tiles: positions × output channels, 32 input channels at a time.
+
+mod input;
+mod weights;
+
+use outstride_kernels::{
+    FETCHED_BY_STEP, MatrixBlock, MatrixSession, MatrixStep, PART_ROW, Real, TILE_ROWS, TINY, VANISHING,
+};
+
+pub(crate) use weights::MatrixWeights;
+
+use super::super::axis::{Span, meeting};
+use super::super::problem::Problem;
+use super::bundle::{Bundle, Member};
+use super::exact::Exact;
+use super::input::ChannelBlocks;
+use super::rows::Positions;
+use super::sums::{PanelGroup, Prepared};
+pub(super) use input::{PartsInput, parts_len};
+use weights::{StepBlocks, step_len};
+
+/// What the sums of a task are made of.
+pub(super) struct MatrixSums<'a, T: Real> {
+    pub(super) problem: &'a Problem<'a, T>,
+    pub(super) group: usize,
+    pub(super) bundle: &'a Bundle,
+    pub(super) positions: &'a Positions,
+    /// Where the tiles of positions begin.
+    pub(super) begins: &'a [isize],
+    pub(super) input: &'a PartsInput<'a>,
+    pub(super) weights: &'a MatrixWeights,
+    pub(super) session: &'a MatrixSession,
+}
+
+/// Tiles of rows that are computed at once.
+fn row_tiles(prepared: &Prepared<'_, impl Real>) -> usize {
+    4 / prepared.panel.vectors
+}
+
+/// Tiles of rows that there must be room for.
+pub(super) fn padded_tiles(tiles: usize) -> usize {
+    tiles.next_multiple_of(4)
+}
+
+impl<T: Real> MatrixSums<'_, T> {
+    /// Computes and activates the sums of a panel, for all members and tiles. Meanwhile it has the weights of what comes
+    /// next fetched, at last those of panel `after`.
+    pub(super) fn compute(&self, panel: usize, after: Option<usize>, panels: &PanelGroup<'_, T>, sums: &mut [T]) {
+        let mut steps = Vec::new();
+        for (number, member) in self.bundle.members.iter().enumerate() {
+            let prepared = panels.panel(0, number);
+            let blocks = StepBlocks::new(self.problem.filter.in_channels, member.taps());
+            let own = self.weights.panel(self.group, member.panels.start + panel);
+            let following = match (self.bundle.members.get(number + 1), after) {
+                (Some(next), _) => Some(next.panels.start + panel),
+                (None, Some(after)) => Some(self.bundle.members[0].panels.start + after),
+                (None, None) => None,
+            };
+            let following = following.map_or(&[][..], |index| self.weights.panel(self.group, index));
+            let mut done = 0;
+            for block in 0..blocks.len() {
+                let (_, count) = blocks.block(block);
+                let len = member.taps() * count * step_len(prepared.panel);
+                let (current, rest) = own[done..].split_at(len);
+                done += len;
+                let next = if rest.is_empty() { following } else { rest };
+                let mut known = None;
+                for first in (0..self.begins.len()).step_by(row_tiles(prepared)) {
+                    let windows = self.windows(member, first, row_tiles(prepared));
+                    if known.as_ref() != Some(&windows) {
+                        self.plan_steps(member, blocks, block, current, prepared, &windows, &mut steps);
+                        known = Some(windows);
+                    }
+                    let place = panels.place(0, number, first);
+                    let out = &mut sums[place..place + row_tiles(prepared) * panels.tile_len()];
+                    let fetched = first / row_tiles(prepared) * steps.len() * FETCHED_BY_STEP;
+                    let fetch = next.get(fetched..).unwrap_or(current).as_ptr();
+                    self.multiply(prepared, first, &steps, fetch, block > 0, out);
+                    if block + 1 == blocks.len() {
+                        self.finish(member, prepared, first, out);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Per axis, the taps that meet the input at some of the tiles from `first` on.
+    fn windows(&self, member: &Member, first: usize, tiles: usize) -> Vec<std::ops::Range<usize>> {
+        let pieces = self.pieces(first, tiles);
+        let axes = self.problem.axes.iter().enumerate();
+        axes.map(|(axis, of)| {
+            let empty = Span { first: 0, count: 0 };
+            let hull = pieces.clone().fold(empty, |hull, piece| hull.hull(&self.positions.extent(piece)[axis]));
+            let read = Span { first: hull.first + member.spans[axis].first, ..hull };
+            meeting(&member.deltas[axis], read, Span { first: 0, count: of.input })
+        })
+        .collect()
+    }
+
+    /// The pieces that lie on the tiles from `first` on.
+    fn pieces(&self, first: usize, tiles: usize) -> std::ops::Range<usize> {
+        let pieces = &self.positions.pieces;
+        let start = pieces.partition_point(|piece| piece.tile < first);
+        start..start + pieces[start..].partition_point(|piece| piece.tile < first + tiles)
+    }
+
+    /// The steps of a block of channels with the taps of the windows.
+    fn plan_steps(
+        &self,
+        member: &Member,
+        blocks: StepBlocks,
+        block: usize,
+        weights: &[u16],
+        prepared: &Prepared<'_, T>,
+        windows: &[std::ops::Range<usize>],
+        steps: &mut Vec<MatrixStep>,
+    ) {
+        let (first, count) = blocks.block(block);
+        let mut taps = vec![(0, 0isize)];
+        for (axis, window) in windows.iter().enumerate() {
+            let deltas = &member.deltas[axis];
+            let with = |&(number, distance): &(usize, isize)| {
+                window.clone().map(move |tap| {
+                    let shift = member.spans[axis].first - deltas[tap] as i64;
+                    (number * deltas.len() + tap, distance + shift as isize * self.input.strides[axis])
+                })
+            };
+            taps = taps.iter().flat_map(with).collect();
+        }
+        steps.clear();
+        for (tap, distance) in taps {
+            for step in 0..count {
+                let row = distance * (PART_ROW * size_of::<u16>()) as isize;
+                steps.push(MatrixStep {
+                    input: row + (first + step) as isize * self.input.step_bytes(),
+                    weights: weights[(tap * count + step) * step_len(prepared.panel)..].as_ptr(),
+                });
+            }
+        }
+    }
+
+    fn multiply(
+        &self,
+        prepared: &Prepared<'_, T>,
+        first: usize,
+        steps: &[MatrixStep],
+        fetch: *const u16,
+        resume: bool,
+        out: &mut [T],
+    ) {
+        let Some(out) = T::as_f32_mut(out) else { unreachable!("matrix tiles compute 32-bit numbers") };
+        let last = self.begins.len() - 1;
+        // Behind the last tile, that one again.
+        let rows = std::array::from_fn(|tile| self.input.row(self.begins[(first + tile).min(last)]));
+        let part_stride = self.input.part_stride;
+        let block = MatrixBlock { rows, part_stride, steps, fetch, out: out.as_mut_ptr(), resume };
+        assert!(out.len() >= row_tiles(prepared) * TILE_ROWS * prepared.width());
+        // SAFETY: tiles begin at positions of the box; with any of the steps' distances, these and the 15 behind them are
+        // inside the copy. Every step's weights are of a panel as wide. The output was just checked.
+        unsafe { self.session.multiply(prepared.panel.vectors, &block) };
+    }
+
+    /// Replaces what tiles cannot compute, and adds the bias.
+    fn finish(&self, member: &Member, prepared: &Prepared<'_, T>, first: usize, out: &mut [T]) {
+        let tiny = self.input.tiny || self.weights.tiny;
+        let sound = T::as_f32(out).is_some_and(|sums| self.session.are_sound(sums, tiny));
+        if !sound {
+            self.rescue(member, prepared, first, out);
+        }
+        if let (Some(sums), Some(bias)) = (T::as_f32_mut(out), T::as_f32(prepared.bias)) {
+            self.session.add_bias(sums, bias);
+        }
+        self.problem.filter.kernels.activate(out, &self.problem.activation);
+    }
+
+    /// Sums again what is not finite, and what vanishes and might not if tiles did not take tiny numbers for zero. Whether
+    /// that is so depends on what a position itself reads, so that results do not depend on what is computed with it.
+    #[cold]
+    fn rescue(&self, member: &Member, prepared: &Prepared<'_, T>, first: usize, out: &mut [T]) {
+        let (zero, tiny, vanishing) =
+            (T::default(), T::from_f64(f64::from(TINY)), T::from_f64(f64::from(VANISHING)));
+        let below = |value: T, bound: T| value < bound && zero.plus_product(value, T::from_f64(-1.0)) < bound;
+        let blocks = ChannelBlocks::new(self.problem.filter.in_channels);
+        let exact = Exact { problem: self.problem, group: self.group, member, prepared, blocks };
+        let width = prepared.width();
+        for piece in &self.positions.pieces[self.pieces(first, row_tiles(prepared))] {
+            for row in 0..piece.count {
+                let at = ((piece.tile - first) * TILE_ROWS + piece.row + row) * width;
+                let sums = &mut out[at..at + width];
+                if sums.iter().all(|sum| sum.is_finite() && !below(*sum, vanishing)) {
+                    continue;
+                }
+                let index = self.positions.index(piece.first + row);
+                let lost = if self.weights.tiny {
+                    exact.reads(index, |value| value != zero)
+                } else {
+                    exact.reads(index, |value| value != zero && below(value, tiny))
+                };
+                exact.replace(index, sums, |sum| !sum.is_finite() || lost && below(sum, vanishing));
+            }
+        }
+    }
+}

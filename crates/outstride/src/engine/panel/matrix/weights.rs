@@ -1,0 +1,125 @@
+//! The weights in the order of matrix tiles.
+
+use outstride_kernels::{PART_ROW, PARTS, Real, TINY, parts};
+
+use super::super::super::aligned::Aligned;
+use super::super::super::pack::{PackedFilter, Panel};
+use super::super::panels_of;
+
+/// Steps whose weights stay in the first-level cache while the positions of a box pass by.
+const STEPS_PER_BLOCK: usize = 8;
+
+/// Weights of a tile of columns, of one part and step.
+const TILE_LEN: usize = 512;
+
+/// The weights of all panels, per group: `[block of channels][tap][32 channels][part][tile of columns][pair of
+/// channels][column][channel of the pair]`.
+#[derive(Debug)]
+pub(crate) struct MatrixWeights {
+    weights: Aligned<u16>,
+    /// Per panel, where its weights begin within a group; at last, the length of a group.
+    begins: Vec<usize>,
+    /// Whether some are [tiny](TINY).
+    pub(super) tiny: bool,
+}
+
+/// How the channels of a panel are cut into blocks of steps, 32 channels each.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StepBlocks {
+    steps: usize,
+    per_block: usize,
+}
+
+impl StepBlocks {
+    pub(super) fn new(channels: usize, taps: usize) -> Self {
+        StepBlocks { steps: channels.div_ceil(PART_ROW), per_block: (STEPS_PER_BLOCK / taps.max(1)).max(1) }
+    }
+
+    pub(super) fn len(self) -> usize {
+        self.steps.div_ceil(self.per_block)
+    }
+
+    /// The first step of a block, and how many it has.
+    pub(super) fn block(self, index: usize) -> (usize, usize) {
+        let first = index * self.per_block;
+        (first, self.per_block.min(self.steps - first))
+    }
+}
+
+/// Elements of a step of a panel.
+pub(super) fn step_len(panel: &Panel) -> usize {
+    PARTS * panel.vectors * TILE_LEN
+}
+
+impl MatrixWeights {
+    /// None where there are no matrix tiles for the type, no memory for them, or weights that are not finite: those
+    /// would reach positions that only read zeros around the input.
+    pub(crate) fn new<T: Real>(filter: &PackedFilter<T>) -> Option<Self> {
+        if !filter.kernels.has_matrix_tiles() || filter.in_channels == 0 {
+            return None;
+        }
+        let panels = &panels_of(filter).panels;
+        let mut begins = vec![0];
+        for panel in panels {
+            let len = panel.taps() * filter.in_channels.div_ceil(PART_ROW) * step_len(panel);
+            begins.push(begins[begins.len() - 1] + len);
+        }
+        let mut packed = MatrixWeights {
+            weights: Aligned::zeros(begins[panels.len()].checked_mul(filter.groups)?).ok()?,
+            begins,
+            tiny: false,
+        };
+        for group in 0..filter.groups {
+            for (index, panel) in panels.iter().enumerate() {
+                let source = T::as_f32(filter.panel_weights(group, panel))?;
+                if !source.iter().all(|weight| weight.is_finite()) {
+                    return None;
+                }
+                packed.tiny |= source.iter().any(|weight| *weight != 0.0 && weight.abs() < TINY);
+                let range = packed.range(group, index);
+                pack(source, panel, filter.in_channels, &mut packed.weights.as_mut_slice()[range]);
+            }
+        }
+        Some(packed)
+    }
+
+    fn range(&self, group: usize, index: usize) -> std::ops::Range<usize> {
+        let group = group * self.begins[self.begins.len() - 1];
+        group + self.begins[index]..group + self.begins[index + 1]
+    }
+
+    /// The weights of a panel.
+    pub(super) fn panel(&self, group: usize, index: usize) -> &[u16] {
+        &self.weights.as_slice()[self.range(group, index)]
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.weights.len() * size_of::<u16>()
+    }
+}
+
+/// Lays out `[tap][channel][column]`.
+fn pack(source: &[f32], panel: &Panel, channels: usize, target: &mut [u16]) {
+    let taps = panel.taps();
+    let width = source.len() / (taps * channels).max(1);
+    let blocks = StepBlocks::new(channels, taps);
+    let mut steps = target.chunks_exact_mut(step_len(panel));
+    for block in 0..blocks.len() {
+        let (first, count) = blocks.block(block);
+        for tap in 0..taps {
+            for (step, target) in (first..first + count).zip(&mut steps) {
+                let first = step * PART_ROW;
+                for channel in first..channels.min(first + PART_ROW) {
+                    let row = &source[(tap * channels + channel) * width..][..width];
+                    for (column, &weight) in row.iter().enumerate() {
+                        let (tile, column) = (column / 16, column % 16);
+                        let within = (channel - first) / 2 * 32 + column * 2 + channel % 2;
+                        for (part, value) in parts(weight).into_iter().enumerate() {
+                            target[(part * panel.vectors + tile) * TILE_LEN + within] = value;
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
