@@ -33,7 +33,8 @@ mod x86_64;
 pub use isa::{Isa, ParseIsaError};
 pub use lane::{LaneTap, LaneTile};
 pub use matrix::{
-    FETCHED_BY_STEP, MatrixBlock, MatrixSession, MatrixStep, PART_ROW, PARTS, TILE_ROWS, TINY, VANISHING, parts,
+    FETCHED_BY_STEP, MatrixBlock, MatrixSession, MatrixStep, PART_ROW, PARTS, TILE_ROWS, TINY, VANISHING,
+    parts,
 };
 pub use output::Output;
 pub use panel::{MAX_ROWS, PanelTap, PanelTile};

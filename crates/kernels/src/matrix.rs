@@ -15,10 +15,10 @@ pub const TILE_ROWS: usize = 16;
 pub const PARTS: usize = 3;
 
 /// Numbers below this, other than zero, have parts or products of parts that tiles may take for zero.
-pub const TINY: f32 = 9.094_947e-13;
+pub const TINY: f32 = 1.0 / (1u64 << 40) as f32;
 
 /// Sums above this do not feel what tiles took for zero.
-pub const VANISHING: f32 = 5.421_010_9e-20;
+pub const VANISHING: f32 = TINY / (1 << 24) as f32;
 
 /// A product of tiles: 32 channels of some positions by the weights of these channels.
 #[derive(Clone, Copy, Debug)]
@@ -146,7 +146,8 @@ mod tests {
     #[test]
     fn parts_add_up() {
         for value in [0.0, 1.0, -1.0 / 3.0, std::f32::consts::PI, 1e-12, 3.0e38, 16_777_215.0, -0.1] {
-            let sum: f64 = parts(value).map(|part| f64::from(f32::from_bits(u32::from(part) << 16))).iter().sum();
+            let sum: f64 =
+                parts(value).map(|part| f64::from(f32::from_bits(u32::from(part) << 16))).iter().sum();
             assert_eq!(sum, f64::from(value));
         }
         assert!(f32::from_bits(u32::from(parts(f32::NAN)[0]) << 16).is_nan());

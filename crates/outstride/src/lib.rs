@@ -42,7 +42,7 @@ pub use epilogue::Epilogue;
 pub use error::Error;
 pub use exact::ExactInteger;
 pub use limits::Limits;
-pub use op::{ConvTranspose, Options};
+pub use op::{ConvTranspose, Options, Precision};
 pub use parallel::{CurrentRayon, Executor, Sequential};
 pub use tensor::{Tensor, TensorView, TensorViewMut, ViewError};
 

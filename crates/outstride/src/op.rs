@@ -23,6 +23,20 @@ pub struct Options {
     pub isa: Option<Isa>,
     /// A path to prefer over the planner's choice where it can run.
     pub path: Option<Path>,
+    /// How sums may be computed.
+    pub precision: Precision,
+}
+
+/// How sums may be computed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Precision {
+    /// By anything whose error stays within that of plain summation in the element type: also by matrix tiles of numbers
+    /// cut into parts.
+    #[default]
+    Full,
+    /// By products and sums of the elements themselves, in the element type.
+    Strict,
 }
 
 /// A transposed convolution with its weights, ready to run on inputs of any size.

@@ -12,7 +12,8 @@ use crate::matrix::{MatrixBlock, MatrixKernels, MatrixStep, PART_ROW, TINY, VANI
 /// Whether this CPU has tiles with 16-bit floats and the system lets this process use them. Asked once.
 pub(crate) fn is_available() -> bool {
     static AVAILABLE: OnceLock<bool> = OnceLock::new();
-    *AVAILABLE.get_or_init(|| cpu_has_tiles() && is_x86_feature_detected!("avx512bf16") && system_permits_tiles())
+    *AVAILABLE
+        .get_or_init(|| cpu_has_tiles() && is_x86_feature_detected!("avx512bf16") && system_permits_tiles())
 }
 
 fn cpu_has_tiles() -> bool {

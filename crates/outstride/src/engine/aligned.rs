@@ -2,8 +2,6 @@
 
 use std::collections::TryReserveError;
 
-
-
 const LINE: usize = 64;
 
 /// Elements of which the first begins a cache line.

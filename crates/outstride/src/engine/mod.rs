@@ -32,7 +32,7 @@ pub use plan::{Path, Plan};
 
 use crate::element::Element;
 use crate::error::Error;
-use crate::op::Options;
+use crate::op::{Options, Precision};
 use crate::parallel::Executor;
 use crate::prepared::PreparedFilter;
 use crate::tensor::{TensorView, TensorViewMut};
@@ -74,8 +74,12 @@ impl<T: Real> Engine<T> {
     ) -> Result<Self, Error> {
         let isa = options.isa.map_or_else(Isa::best, Isa::best_up_to);
         let kernels = best_kernels(isa);
+        let mut filter = PackedFilter::new(call, filter, bias, kernels, &options.limits)?;
+        if options.precision != Precision::Strict {
+            filter.prepare_matrix_tiles(&options.limits);
+        }
         Ok(Engine {
-            filter: PackedFilter::new(call, filter, bias, kernels, &options.limits)?,
+            filter,
             path: options.path,
             strategies: Mutex::default(),
             scratch: ScratchPool::default(),

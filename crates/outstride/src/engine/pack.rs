@@ -41,7 +41,8 @@ pub(crate) struct PackedFilter<T: Real> {
     panel_bias: Vec<T>,
     pub(crate) kernels: &'static Kernels<T>,
     blocks: OnceLock<Vec<Block>>,
-    matrix: OnceLock<Option<MatrixWeights>>,
+    /// The weights in the order of matrix tiles, or why there are none.
+    pub(crate) matrix: Result<MatrixWeights, &'static str>,
 }
 
 /// How the weights lie.
@@ -147,7 +148,7 @@ impl<T: Real> PackedFilter<T> {
             panel_bias: Vec::new(),
             kernels,
             blocks: OnceLock::new(),
-            matrix: OnceLock::new(),
+            matrix: Err("the precision is strict"),
         };
         packed.panel_bias = packed.lay_out_bias();
         if !filter.shape().contains(&0) {
@@ -161,9 +162,9 @@ impl<T: Real> PackedFilter<T> {
         self.blocks.get_or_init(|| pixel::blocks_of(self))
     }
 
-    /// The weights in the order of matrix tiles, where those can compute with them.
-    pub(crate) fn matrix_weights(&self) -> Option<&MatrixWeights> {
-        self.matrix.get_or_init(|| MatrixWeights::new(self)).as_ref()
+    /// Lays the weights out in the order of matrix tiles, too, where those can compute with them.
+    pub(crate) fn prepare_matrix_tiles(&mut self, limits: &Limits) {
+        self.matrix = MatrixWeights::new(self, limits);
     }
 
     /// The residues and taps of a phase given by its index.
@@ -229,9 +230,9 @@ impl<T: Real> PackedFilter<T> {
         self.weights.len() * size_of::<T>()
     }
 
-    /// Bytes of the weights in the order of matrix tiles, if they were needed.
+    /// Bytes of the weights in the order of matrix tiles.
     pub(crate) fn matrix_bytes(&self) -> usize {
-        self.matrix.get().and_then(Option::as_ref).map_or(0, MatrixWeights::bytes)
+        self.matrix.as_ref().map_or(0, MatrixWeights::bytes)
     }
 
     fn fill(&mut self, filter: &TensorView<'_, T>) {

@@ -208,14 +208,9 @@ impl Strategy {
         };
         let lane =
             if dense { Err("the filter is not depthwise") } else { Ok(lane_cycles(axes, filter, strides)) };
-        let tile = if !dense {
-            Err("a depthwise filter has no panels")
-        } else if !filter.kernels.has_matrix_tiles() {
-            Err("there are no matrix tiles for the type on this CPU")
-        } else if filter.matrix_weights().is_none() {
-            Err("some weights are not finite")
-        } else {
-            Ok(tile_cycles(axes, filter, strides))
+        let tile = match &filter.matrix {
+            Ok(_) => Ok(tile_cycles(axes, filter, strides)),
+            Err(reason) => Err(*reason),
         };
         let considered =
             vec![(Path::Panel, panel), (Path::Tile, tile), (Path::Pixel, pixel), (Path::Lane, lane)];
@@ -322,7 +317,7 @@ fn store_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, stor
 /// Cycles to fetch weights that no cache near the core holds, once per pass over them.
 fn weight_cycles<T: Real>(filter: &PackedFilter<T>, passes: usize) -> f64 {
     const CACHED_BYTES: usize = 1 << 20;
-    const BYTES_PER_CYCLE: f64 = 8.0;
+    const BYTES_PER_CYCLE: f64 = 3.0;
     let bytes = filter.bytes();
     if bytes / filter.groups <= CACHED_BYTES { 0.0 } else { (bytes * passes) as f64 / BYTES_PER_CYCLE }
 }
@@ -330,14 +325,14 @@ fn weight_cycles<T: Real>(filter: &PackedFilter<T>, passes: usize) -> f64 {
 fn panel_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, strides: &Strides) -> f64 {
     let plan = PanelPlan::new(axes, filter, strides, 1, Arithmetic::Vectors);
     // Two multiply-adds of a vector a cycle, less what the loads between them cost.
-    let compute = plan.executed(filter) as f64 / (2 * filter.kernels.lanes()) as f64 / 0.93;
+    let compute = plan.executed(axes, filter) / (2 * filter.kernels.lanes()) as f64 / 0.93;
     let copy = if plan.is_in_place() { 0.0 } else { 0.5 };
     compute + plan.overhead(filter) + around_panels(axes, filter, strides, &plan, copy, 1.0)
 }
 
 fn tile_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, strides: &Strides) -> f64 {
     let plan = PanelPlan::new(axes, filter, strides, 1, Arithmetic::Tiles);
-    let compute = plan.executed(filter) as f64 / 60.0;
+    let compute = plan.executed(axes, filter) / 60.0;
     compute + around_panels(axes, filter, strides, &plan, 1.3, 1.5)
 }
 
@@ -356,9 +351,7 @@ fn around_panels<T: Real>(
         _ => Stores::Scattered,
     };
     let inputs = elements(axes.iter().map(|axis| axis.input), filter.in_channels * filter.groups);
-    copy * inputs
-        + weight_size * weight_cycles(filter, plan.passes())
-        + store_cycles(axes, filter, stores)
+    copy * inputs + weight_size * weight_cycles(filter, plan.passes()) + store_cycles(axes, filter, stores)
 }
 
 fn pixel_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>) -> f64 {

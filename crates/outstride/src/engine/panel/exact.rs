@@ -3,19 +3,17 @@
 use outstride_kernels::Real;
 
 use super::super::axis::{Span, meeting};
-use super::super::problem::Problem;
 use super::bundle::Member;
 use super::input::ChannelBlocks;
 use super::panels_of;
+use super::run::Site;
 use super::sums::Prepared;
 
 /// The sums of one panel.
 pub(super) struct Exact<'a, T: Real> {
-    pub(super) problem: &'a Problem<'a, T>,
-    pub(super) group: usize,
+    pub(super) site: &'a Site<'a, T>,
     pub(super) member: &'a Member,
     pub(super) prepared: &'a Prepared<'a, T>,
-    pub(super) blocks: ChannelBlocks,
 }
 
 impl<T: Real> Exact<'_, T> {
@@ -24,7 +22,7 @@ impl<T: Real> Exact<'_, T> {
     /// multiply to NaN where a real value is infinite or NaN.
     #[cold]
     pub(super) fn replace(&self, index: &[i64], sums: &mut [T], doubtful: impl Fn(T) -> bool) {
-        let filter = self.problem.filter;
+        let filter = self.site.problem.filter;
         let taps = self.taps(index);
         for segment in panels_of(filter).segments(self.prepared.panel) {
             let phase = filter.phase(segment.phase);
@@ -39,9 +37,9 @@ impl<T: Real> Exact<'_, T> {
     }
 
     fn sum(&self, taps: &[(usize, isize)], column: usize) -> T {
-        let filter = self.problem.filter;
+        let filter = self.site.problem.filter;
         let mut sum = T::default();
-        for (first, channels) in self.blocks.iter() {
+        for (first, channels) in ChannelBlocks::new(filter.in_channels).iter() {
             for &(tap, offset) in taps {
                 for channel in first..first + channels {
                     let value = self.input(offset, channel);
@@ -55,18 +53,18 @@ impl<T: Real> Exact<'_, T> {
 
     /// Whether a position reads an input that `wanted` picks.
     pub(super) fn reads(&self, index: &[i64], wanted: impl Fn(T) -> bool) -> bool {
-        let channels = self.problem.filter.in_channels;
+        let channels = self.site.problem.filter.in_channels;
         self.taps(index).iter().any(|&(_, at)| (0..channels).any(|channel| wanted(self.input(at, channel))))
     }
 
     fn input(&self, offset: isize, channel: usize) -> T {
-        self.problem.x[(offset + channel as isize * self.problem.x_channel_stride) as usize]
+        self.site.problem.x[(offset + channel as isize * self.site.problem.x_channel_stride) as usize]
     }
 
     /// The taps that meet the input at a position, and where they do.
     fn taps(&self, index: &[i64]) -> Vec<(usize, isize)> {
-        let mut taps = vec![(0, self.problem.x_group(self.group) as isize)];
-        for (axis, of) in self.problem.axes.iter().enumerate() {
+        let mut taps = vec![(0, self.site.problem.x_group(self.site.group) as isize)];
+        for (axis, of) in self.site.problem.axes.iter().enumerate() {
             let deltas = &self.member.deltas[axis];
             let q = index[axis] + self.member.spans[axis].first;
             let window = meeting(deltas, Span { first: q, count: 1 }, Span { first: 0, count: of.input });

@@ -9,6 +9,8 @@ mod input;
 mod matrix;
 mod planes;
 mod rows;
+mod run;
+mod shared_planes;
 mod store;
 mod sums;
 mod taps;
@@ -21,16 +23,11 @@ use super::Strides;
 use super::axis::{EngineAxis, Span};
 use super::boxes::Boxes;
 use super::pack::{Form, PackedFilter, Panels};
-use super::problem::Problem;
-use super::scratch::Scratch;
-pub(crate) use matrix::MatrixWeights;
-use matrix::{MatrixSums, PartsInput, padded_tiles, parts_len};
 use bundle::{Bundle, Member};
-use input::{ChannelBlocks, Input};
-use planes::Stretches;
-use rows::Positions;
-use sums::{Ingredients, PanelGroup};
-use taps::Taps;
+use input::ChannelBlocks;
+pub(crate) use matrix::MatrixWeights;
+use matrix::parts_len;
+use rows::Strips;
 
 /// Weights that one step of the sums of a panel group reads: they stay in the second-level cache while the positions of a
 /// box pass by.
@@ -43,7 +40,10 @@ const INPUT_BYTES: usize = 1 << 19;
 const BOX_BYTES: usize = 1 << 22;
 
 /// Input of a whole box, cut into parts.
-const PART_BYTES: usize = 3 << 19;
+const PART_BYTES: usize = 1 << 20;
+
+/// The same, where the weights do not stay in the second-level cache and every box means another pass over them.
+const FEW_PASSES_BYTES: usize = 9 << 18;
 
 /// Sums that wait to be stored.
 const SUM_BYTES: usize = 3 << 17;
@@ -68,12 +68,22 @@ pub(crate) struct PanelPlan {
     starts: Vec<(i64, i64)>,
     /// Whether input channels are side by side, so that nothing is copied.
     in_place: bool,
-    /// Whether output channels are planes, so that sums are stored as runs of positions.
-    planes: bool,
+    stores: Stores,
     /// The axes, slowest first, in which positions become rows of tiles. With the batch fastest, the rows of small maps
     /// have their borders in common, and whole taps can be left out.
     order: Vec<usize>,
     arithmetic: Arithmetic,
+}
+
+/// How sums are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stores {
+    /// Position by position.
+    Positions,
+    /// As runs of positions per channel: each member has one phase, each bundle all phases of the last axis.
+    Planes,
+    /// As runs of positions per channel, of one panel with all phases.
+    SharedPlanes,
 }
 
 /// What computes the sums.
@@ -102,12 +112,13 @@ impl PanelPlan {
     ) -> Self {
         let panels = panels_of(filter);
         let last = &axes[axes.len() - 1];
-        let rows_of_phases = if strides.y_channel != 1 && last.y_stride == 1 {
-            bundle::rows_of_phases(axes, filter, panels)
-        } else {
-            None
+        let planes = strides.y_channel != 1 && last.y_stride == 1 && last.is_covered();
+        let rows_of_phases = if planes { bundle::rows_of_phases(axes, filter, panels) } else { None };
+        let stores = match &rows_of_phases {
+            Some(_) => Stores::Planes,
+            None if planes && panels.panels.len() == 1 => Stores::SharedPlanes,
+            None => Stores::Positions,
         };
-        let planes = rows_of_phases.is_some();
         let bundles = rows_of_phases.unwrap_or_else(|| bundle::single(axes, filter, panels));
         let mut order: Vec<usize> = (0..axes.len()).collect();
         if axes[0].output > 1 && border_share(axes) >= WORTHWHILE_BORDER_SHARE {
@@ -122,7 +133,7 @@ impl PanelPlan {
             reach: axes.iter().map(EngineAxis::reach).collect(),
             in_place: arithmetic == Arithmetic::Vectors
                 && (strides.x_channel == 1 || filter.in_channels == 1),
-            planes,
+            stores,
             order,
             arithmetic,
         };
@@ -150,7 +161,8 @@ impl PanelPlan {
                         && bytes.saturating_mul(filter.in_channels) <= BOX_BYTES
                 }
                 Arithmetic::Tiles => {
-                    input.saturating_mul(6 * filter.in_channels) <= PART_BYTES
+                    let limit = if weights > SHARED_WEIGHT_BYTES { FEW_PASSES_BYTES } else { PART_BYTES };
+                    input.saturating_mul(6 * filter.in_channels) <= limit
                 }
             } && positions.saturating_mul(sums) <= SUM_BYTES;
             (fits || positions <= rows)
@@ -197,20 +209,33 @@ impl PanelPlan {
         sums * size_of::<T>() + input
     }
 
-    /// Multiply-adds executed, those with padded columns and zero borders included.
-    pub(crate) fn executed<T: Real>(&self, filter: &PackedFilter<T>) -> u128 {
+    /// Multiply-adds executed, those with padded columns, unused rows and zero borders included.
+    pub(crate) fn executed<T: Real>(&self, axes: &[EngineAxis<'_>], filter: &PackedFilter<T>) -> f64 {
         let panels = &panels_of(filter).panels;
         let of_member = |member: &Member| {
-            let positions: u128 = member.spans.iter().map(|span| span.count as u128).product();
-            let vectors: u128 = panels[member.panels.clone()].iter().map(|panel| panel.vectors as u128).sum();
-            positions * (member.taps() * filter.kernels.lanes()) as u128 * vectors
+            let positions: f64 = member.spans.iter().map(|span| span.count as f64).product();
+            let vectors: usize = panels[member.panels.clone()].iter().map(|panel| panel.vectors).sum();
+            positions * (member.taps() * filter.kernels.lanes() * vectors) as f64
         };
-        let executed: u128 = self.bundles.iter().flat_map(|bundle| &bundle.members).map(of_member).sum();
-        let channels = match self.arithmetic {
-            Arithmetic::Vectors => filter.in_channels,
-            Arithmetic::Tiles => filter.in_channels.next_multiple_of(PART_ROW),
+        let executed: f64 = self.bundles.iter().flat_map(|bundle| &bundle.members).map(of_member).sum();
+        let (channels, rows) = match self.arithmetic {
+            Arithmetic::Vectors => (filter.in_channels, 1.0),
+            Arithmetic::Tiles => (filter.in_channels.next_multiple_of(PART_ROW), self.rows_of_tiles(axes)),
         };
-        executed * (channels * filter.groups) as u128
+        executed * rows * (channels * filter.groups) as f64
+    }
+
+    /// Of the tiles of a box, the rows per position.
+    fn rows_of_tiles(&self, axes: &[EngineAxis<'_>]) -> f64 {
+        if self.boxes.len() == 0 {
+            return 1.0;
+        }
+        let spans = self.boxes.get(0);
+        let (strides, _) = input::position_strides(&self.needed(axes, &spans), &self.order);
+        let strides: Vec<isize> = strides.into_iter().map(|stride| stride as isize).collect();
+        let tiles = Strips::tiles(&spans, &self.order, &strides, TILE_ROWS);
+        let positions: usize = spans.iter().map(|span| span.count).product();
+        (tiles.next_multiple_of(2) * TILE_ROWS) as f64 / positions.max(1) as f64
     }
 
     /// Cycles spent on pointing taps and on calling kernels.
@@ -226,131 +251,11 @@ impl PanelPlan {
 
     /// Whether channels-first outputs are stored as runs.
     pub(crate) fn stores_planes(&self) -> bool {
-        self.planes
+        self.stores != Stores::Positions
     }
 
     pub(crate) fn is_in_place(&self) -> bool {
         self.in_place
-    }
-
-    /// Runs one task.
-    pub(crate) fn run<T: Real>(&self, problem: &Problem<'_, T>, task: usize) {
-        match self.arithmetic {
-            Arithmetic::Vectors => self.run_vectors(problem, task),
-            Arithmetic::Tiles => self.run_tiles(problem, task),
-        }
-    }
-
-    fn run_vectors<T: Real>(&self, problem: &Problem<'_, T>, task: usize) {
-        let split = task % self.splits;
-        let index = task / self.splits % self.boxes.len();
-        let group = task / self.splits / self.boxes.len();
-        let spans = self.boxes.get(index);
-        problem.scratch.with(|Scratch { input, sums, .. }| {
-            let input = if self.in_place {
-                Input::in_place(problem, group, self.blocks)
-            } else {
-                let needed = self.needed(&problem.axes, &spans);
-                Input::copied(problem, group, self.blocks, needed, input)
-            };
-            let mut taps = Taps::new(self.blocks.size);
-            let most_rows = problem.filter.kernels.panel_rows();
-            // Positions and runs are the same for all bundles that have all positions of the box.
-            let mut known: Option<(Vec<Span>, Positions, Stretches)> = None;
-            for bundle in &self.bundles {
-                let own: Vec<Span> = (spans.iter().zip(&bundle.counts))
-                    .map(|(span, &count)| span.intersect(&Span { first: 0, count }))
-                    .collect();
-                if own.iter().any(|span| span.count == 0) {
-                    continue;
-                }
-                let (_, positions, stretches) = match known.take().filter(|(known, ..)| *known == own) {
-                    Some(same) => known.insert(same),
-                    None => {
-                        let outputs: Vec<isize> =
-                            problem.axes.iter().map(|axis| axis.stride as isize * axis.y_stride).collect();
-                        let positions =
-                            Positions::in_tiles(&own, &self.order, &input.strides, &outputs, most_rows);
-                        let stretches = Stretches::new(problem, bundle, &own, &self.order);
-                        known.insert((own, positions, stretches))
-                    }
-                };
-                let rows = positions.tiles() * most_rows * bundle.members.len();
-                let at_once = self.panels_at_once(problem.filter, bundle, rows);
-                let share = self.share(bundle.panels(), split);
-                let part = |first: usize| {
-                    let range = first..share.end.min(first + at_once);
-                    let tile_len = most_rows * 2 * problem.filter.kernels.lanes();
-                    PanelGroup::new(problem.filter, group, bundle, range, positions.tiles(), tile_len)
-                };
-                let from =
-                    Ingredients { problem, bundle, positions, input: &input, blocks: self.blocks, group };
-                let mut parts = share.clone().step_by(at_once).map(part).peekable();
-                while let Some(panels) = parts.next() {
-                    let sums = sums.at_least(panels.len());
-                    panels.compute(&from, parts.peek(), &mut taps, sums);
-                    if self.planes {
-                        stretches.store(problem, group, bundle, positions, &panels, sums);
-                    } else {
-                        panels.store_positions(problem, group, bundle, positions, sums);
-                    }
-                }
-            }
-        });
-    }
-
-    fn run_tiles<T: Real>(&self, problem: &Problem<'_, T>, task: usize) {
-        let split = task % self.splits;
-        let index = task / self.splits % self.boxes.len();
-        let group = task / self.splits / self.boxes.len();
-        let spans = self.boxes.get(index);
-        let filter = problem.filter;
-        let (Some(weights), Some(session)) = (filter.matrix_weights(), filter.kernels.matrix_session()) else {
-            unreachable!("planned for matrix tiles");
-        };
-        problem.scratch.with(|Scratch { input, sums, parts }| {
-            let needed = self.needed(&problem.axes, &spans);
-            let input = PartsInput::copied(problem, group, &needed, &self.order, &session, input, parts);
-            let outputs: Vec<isize> =
-                problem.axes.iter().map(|axis| axis.stride as isize * axis.y_stride).collect();
-            for bundle in &self.bundles {
-                let own: Vec<Span> = (spans.iter().zip(&bundle.counts))
-                    .map(|(span, &count)| span.intersect(&Span { first: 0, count }))
-                    .collect();
-                if own.iter().any(|span| span.count == 0) {
-                    continue;
-                }
-                let (positions, begins) =
-                    Positions::in_strips(&own, &self.order, &input.strides, &outputs, TILE_ROWS);
-                let mut stretches = Stretches::new(problem, bundle, &own, &self.order);
-                let from = MatrixSums {
-                    problem,
-                    group,
-                    bundle,
-                    positions: &positions,
-                    begins: &begins,
-                    input: &input,
-                    weights,
-                    session: &session,
-                };
-                let share = self.share(bundle.panels(), split);
-                for panel in share.clone() {
-                    let vectors = filter.panel(bundle.members[0].panels.start + panel).vectors;
-                    let tile_len = TILE_ROWS * vectors * filter.kernels.lanes();
-                    let tiles = padded_tiles(begins.len());
-                    let panels =
-                        PanelGroup::new(filter, group, bundle, panel..panel + 1, tiles, tile_len);
-                    let sums = sums.at_least(panels.len());
-                    let after = Some(panel + 1).filter(|after| share.contains(after));
-                    from.compute(panel, after, &panels, sums);
-                    if self.planes {
-                        stretches.store(problem, group, bundle, &positions, &panels, sums);
-                    } else {
-                        panels.store_positions(problem, group, bundle, &positions, sums);
-                    }
-                }
-            }
-        });
     }
 
     /// How many panels of every member of a bundle are computed before they are stored, at so many rows of all members

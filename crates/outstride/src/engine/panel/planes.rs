@@ -6,8 +6,10 @@ use outstride_kernels::Real;
 use super::super::axis::Span;
 use super::super::problem::Problem;
 use super::bundle::Bundle;
+use super::input::position_strides;
 use super::panels_of;
 use super::rows::Positions;
+use super::run::Site;
 use super::sums::PanelGroup;
 
 /// The outputs of a task as runs along the last axis, as far as they are the same for all bundles: each has all phases of
@@ -35,12 +37,7 @@ impl Stretches {
         order: &[usize],
     ) -> Self {
         let last = spans.len() - 1;
-        let mut number_strides = vec![0; spans.len()];
-        let mut stride = 1;
-        for &axis in order.iter().rev() {
-            number_strides[axis] = stride;
-            stride *= spans[axis].count;
-        }
+        let (number_strides, _) = position_strides(spans, order);
         let rows: usize = spans[..last].iter().map(|span| span.count).product();
         let first = |mut row: usize| {
             let mut number = 0;
@@ -68,15 +65,8 @@ impl Stretches {
     }
 
     /// Stores the sums of all panels of a group.
-    pub(super) fn store<T: Real>(
-        &mut self,
-        problem: &Problem<'_, T>,
-        group: usize,
-        bundle: &Bundle,
-        positions: &Positions,
-        panels: &PanelGroup<'_, T>,
-        sums: &[T],
-    ) {
+    pub(super) fn store<T: Real>(&mut self, site: &Site<'_, T>, panels: &PanelGroup<'_, T>, sums: &[T]) {
+        let Site { problem, group, bundle, positions, .. } = *site;
         let filter = problem.filter;
         let len: usize = self.members.iter().map(|&(_, count)| count).sum();
         for panel in 0..panels.panels() {
@@ -124,13 +114,7 @@ impl Stretches {
             return;
         }
         self.width = width;
-        let mut places = vec![0; positions.outputs.len()];
-        for piece in &positions.pieces {
-            let begin = piece.tile * panels.tile_len() + piece.row * width;
-            for (row, place) in places[piece.first..piece.first + piece.count].iter_mut().enumerate() {
-                *place = (begin + row * width) as isize;
-            }
-        }
+        let places = positions.places(panels.tile_len(), width);
         let member = |&(member, count): &(usize, usize)| (panels.place(0, member, 0) as isize, count);
         let members: Vec<(isize, usize)> = self.members.iter().map(member).collect();
         let count = self.spans[self.spans.len() - 1].count;

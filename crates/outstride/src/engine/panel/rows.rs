@@ -86,21 +86,7 @@ impl Positions {
         rows: usize,
     ) -> (Self, Vec<isize>) {
         let mut positions = Positions::new(spans, order, input_strides, output_strides);
-        // Axes whose positions follow each other without a gap.
-        let mut strip = 1;
-        let mut outer = order.iter().rev().peekable();
-        while let Some(&axis) = outer.next_if(|&&axis| input_strides[axis] == strip as isize) {
-            strip *= spans[axis].count;
-        }
-        // Of the next axis, the gap between strips may cost less than the unused rows of their last tiles.
-        let (mut strips, mut pitch) = (1, 0);
-        if let Some(&axis) = outer.next() {
-            let (count, stride) = (spans[axis].count, input_strides[axis] as usize);
-            let with_gaps = ((count - 1) * stride + strip).div_ceil(rows);
-            if with_gaps < count * strip.div_ceil(rows) {
-                (strips, pitch) = (count, stride);
-            }
-        }
+        let Strips { strip, strips, pitch } = Strips::new(spans, order, input_strides, rows);
         let count = positions.inputs.len();
         let mut begins = Vec::new();
         for first in (0..count).step_by(strip * strips) {
@@ -131,6 +117,18 @@ impl Positions {
         self.pieces.last().map_or(0, |piece| piece.tile + 1)
     }
 
+    /// Per position, where its row begins among sums of so many columns, in tiles so far apart.
+    pub(super) fn places(&self, tile_len: usize, width: usize) -> Vec<isize> {
+        let mut places = vec![0; self.outputs.len()];
+        for piece in &self.pieces {
+            let begin = piece.tile * tile_len + piece.row * width;
+            for (row, place) in places[piece.first..piece.first + piece.count].iter_mut().enumerate() {
+                *place = (begin + row * width) as isize;
+            }
+        }
+        places
+    }
+
     /// Per axis, from the least to the greatest index of a piece.
     pub(super) fn extent(&self, piece: usize) -> &[Span] {
         &self.extents[piece * self.axes..(piece + 1) * self.axes]
@@ -139,6 +137,43 @@ impl Positions {
     /// The index of a position along every axis.
     pub(super) fn index(&self, position: usize) -> &[i64] {
         &self.indices[position * self.axes..(position + 1) * self.axes]
+    }
+}
+
+/// Runs of positions that follow each other in the input.
+pub(super) struct Strips {
+    /// Positions of a run.
+    strip: usize,
+    /// How many runs are cut into tiles together, with the gaps between them.
+    strips: usize,
+    /// From one of these runs to the next.
+    pitch: usize,
+}
+
+impl Strips {
+    fn new(spans: &[Span], order: &[usize], input_strides: &[isize], rows: usize) -> Self {
+        // Axes whose positions follow each other without a gap.
+        let mut strip = 1;
+        let mut outer = order.iter().rev().peekable();
+        while let Some(&axis) = outer.next_if(|&&axis| input_strides[axis] == strip as isize) {
+            strip *= spans[axis].count;
+        }
+        // Of the next axis, the gap between runs may cost less than the unused rows of their last tiles.
+        if let Some(&axis) = outer.next() {
+            let (count, stride) = (spans[axis].count, input_strides[axis] as usize);
+            let with_gaps = ((count - 1) * stride + strip).div_ceil(rows);
+            if with_gaps < count * strip.div_ceil(rows) {
+                return Strips { strip, strips: count, pitch: stride };
+            }
+        }
+        Strips { strip, strips: 1, pitch: 0 }
+    }
+
+    /// Tiles that so many positions are cut into.
+    pub(super) fn tiles(spans: &[Span], order: &[usize], input_strides: &[isize], rows: usize) -> usize {
+        let count: usize = spans.iter().map(|span| span.count).product();
+        let Strips { strip, strips, pitch } = Strips::new(spans, order, input_strides, rows);
+        count / (strip * strips) * ((strips - 1) * pitch + strip).div_ceil(rows)
     }
 }
 

@@ -7,7 +7,7 @@ use super::super::pack::{Panel, Segment};
 use super::super::problem::Problem;
 use super::bundle::Member;
 use super::panels_of;
-use super::rows::Positions;
+use super::run::Site;
 use super::sums::Prepared;
 
 /// Columns of a panel whose outputs are an arithmetic progression in memory.
@@ -22,14 +22,13 @@ struct Run {
 
 /// Stores the tiles of one panel, which lie `tile_len` apart.
 pub(super) fn store_positions<T: Real>(
-    problem: &Problem<'_, T>,
-    group: usize,
+    site: &Site<'_, T>,
     member: &Member,
     prepared: &Prepared<'_, T>,
-    positions: &Positions,
     sums: &[T],
     tile_len: usize,
 ) {
+    let Site { problem, group, positions, .. } = *site;
     let pieces = pieces(problem, member, prepared.panel);
     let runs = runs(&pieces);
     let mut base = problem.y_channel(group, 0);

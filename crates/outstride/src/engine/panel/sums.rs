@@ -5,12 +5,11 @@ use std::ops::Range;
 use outstride_kernels::{PanelTile, Real};
 
 use super::super::pack::{PackedFilter, Panel};
-use super::super::problem::Problem;
 use super::bundle::Bundle;
 use super::exact::Exact;
 use super::input::{ChannelBlocks, Input};
 use super::panels_of;
-use super::rows::Positions;
+use super::run::Site;
 use super::store::store_positions;
 use super::taps::Taps;
 
@@ -44,14 +43,11 @@ impl<T: Copy> Prepared<'_, T> {
     }
 }
 
-/// What the sums of a task are made of, beside panels.
-pub(super) struct Ingredients<'a, T: Real> {
-    pub(super) problem: &'a Problem<'a, T>,
-    pub(super) bundle: &'a Bundle,
-    pub(super) positions: &'a Positions,
+/// Sums by multiply-adds of vectors.
+pub(super) struct VectorSums<'a, T: Real> {
+    pub(super) site: &'a Site<'a, T>,
     pub(super) input: &'a Input<'a, T>,
     pub(super) blocks: ChannelBlocks,
-    pub(super) group: usize,
 }
 
 impl<'a, T: Real> PanelGroup<'a, T> {
@@ -102,123 +98,113 @@ impl<'a, T: Real> PanelGroup<'a, T> {
         ((panel * self.members + member) * self.tiles + tile) * self.tile_len
     }
 
-    /// Computes and activates the sums of every tile, `[row][column]` each. Meanwhile it has the weights of its next
-    /// step fetched, and at last those of the group `after`.
+    /// Stores every panel position by position.
+    pub(super) fn store_positions(&self, site: &Site<'_, T>, sums: &[T]) {
+        for panel in 0..self.panels() {
+            for (number, member) in site.bundle.members.iter().enumerate() {
+                let sums = &sums[self.place(panel, number, 0)..];
+                store_positions(site, member, self.panel(panel, number), sums, self.tile_len);
+            }
+        }
+    }
+}
+
+impl<T: Real> VectorSums<'_, T> {
+    /// Computes and activates the sums of every tile of a panel group, `[row][column]` each. Meanwhile it has the weights
+    /// of its next step fetched, and at last those of the group `after`.
     pub(super) fn compute(
         &self,
-        from: &Ingredients<'_, T>,
+        panels: &PanelGroup<'_, T>,
         after: Option<&PanelGroup<'_, T>>,
         taps: &mut Taps<T>,
         sums: &mut [T],
     ) {
-        let steps = from.bundle.members.len() * from.blocks.iter().len();
+        let Site { problem, bundle, positions, .. } = *self.site;
+        let steps = bundle.members.len() * self.blocks.iter().len();
         for step in 0..steps {
-            for tile in 0..from.positions.tiles() {
-                let (member, block) = (step / from.blocks.iter().len(), step % from.blocks.iter().len());
-                let of = &from.bundle.members[member];
-                taps.point(&from.problem.axes, of, from.positions, tile, from.input, block);
-                for panel in 0..self.panels() {
+            let (member, block) = self.member_and_block(step);
+            for tile in 0..positions.tiles() {
+                taps.point(&problem.axes, &bundle.members[member], positions, tile, self.input, block);
+                for panel in 0..panels.panels() {
                     let next = if step + 1 < steps {
-                        Some((self, step + 1))
+                        Some((panels, step + 1))
                     } else {
                         after.filter(|after| panel < after.panels()).map(|after| (after, 0))
                     };
-                    let next = next.map(|(group, step)| group.weights_of_step(from, panel, step));
-                    let place = self.place(panel, member, tile);
-                    let out = &mut sums[place..place + self.tile_len];
-                    self.compute_tile(from, (panel, step, tile), next, taps, out);
+                    let next = next.map(|(group, step)| self.weights_of_step(group, panel, step));
+                    let place = panels.place(panel, member, tile);
+                    let out = &mut sums[place..place + panels.tile_len];
+                    self.compute_tile(panels, (panel, step, tile), next, taps, out);
                 }
             }
         }
     }
 
+    fn member_and_block(&self, step: usize) -> (usize, usize) {
+        let blocks = self.blocks.iter().len();
+        (step / blocks, step % blocks)
+    }
+
     /// The weights of a panel from the first channel of a step's block on, and the elements from a tap's to the next's.
-    fn weights_of_step(&self, from: &Ingredients<'_, T>, panel: usize, step: usize) -> (&'a [T], usize) {
-        let (member, block) = (step / from.blocks.iter().len(), step % from.blocks.iter().len());
-        let prepared = self.panel(panel, member);
+    fn weights_of_step<'a>(&self, panels: &PanelGroup<'a, T>, panel: usize, step: usize) -> (&'a [T], usize) {
+        let (member, block) = self.member_and_block(step);
+        let prepared = panels.panel(panel, member);
         let width = prepared.width();
-        let first = (block * from.blocks.size * width).min(prepared.weights.len());
-        (&prepared.weights[first..], from.problem.filter.in_channels * width)
+        let first = (block * self.blocks.size * width).min(prepared.weights.len());
+        (&prepared.weights[first..], self.site.problem.filter.in_channels * width)
     }
 
     fn compute_tile(
         &self,
-        from: &Ingredients<'_, T>,
+        panels: &PanelGroup<'_, T>,
         (panel, step, tile): (usize, usize, usize),
         next: Option<(&[T], usize)>,
         taps: &mut Taps<T>,
         out: &mut [T],
     ) {
-        let kernels = from.problem.filter.kernels;
-        let block_count = from.blocks.iter().len();
-        let (member, block) = (step / block_count, step % block_count);
-        let channels = from.blocks.channels(block);
-        let prepared = self.panel(panel, member);
-        let (weights, tap_len) = self.weights_of_step(from, panel, step);
-        let rows = from.positions.pieces[tile].count;
+        let kernels = self.site.problem.filter.kernels;
+        let (member, block) = self.member_and_block(step);
+        let channels = self.blocks.channels(block);
+        let prepared = panels.panel(panel, member);
+        let (weights, tap_len) = self.weights_of_step(panels, panel, step);
+        let rows = self.site.positions.pieces[tile].count;
         // A kernel fetches a vector per channel: two tiles fetch the whole of a panel two vectors wide.
         let fetched = tile * channels * kernels.lanes();
         let fetch = |tap: usize| match next {
             Some((next, tap_len)) if tile < 2 => next.as_ptr().wrapping_add(tap * tap_len + fetched),
             _ => weights.as_ptr(),
         };
-        let last = block + 1 == block_count;
+        let last = block + 1 == self.blocks.iter().len();
         let step = PanelTile {
             taps: taps.with_weights(|tap| weights[tap * tap_len..].as_ptr(), fetch),
             channels,
             resume: block > 0,
             bias: last.then_some(prepared.bias),
         };
-        let kernel_rows = kernels.panel_rows_for(rows);
         // SAFETY: every row pointer is either a run of zeros or a position that can be read, which has the block's
         // channels side by side; each tap's weights are `channels × width` long.
-        let finite = unsafe { kernels.panel(kernel_rows, prepared.panel.vectors, &step, out) };
+        let finite =
+            unsafe { kernels.panel(kernels.panel_rows_for(rows), prepared.panel.vectors, &step, out) };
         if last {
             if !finite {
-                self.rescue(from, member, prepared, tile, out);
+                self.rescue(member, prepared, tile, out);
             }
-            kernels.activate(&mut out[..rows * prepared.width()], &from.problem.activation);
-        }
-    }
-
-    /// Stores every panel position by position.
-    pub(super) fn store_positions(
-        &self,
-        problem: &Problem<'_, T>,
-        group: usize,
-        bundle: &Bundle,
-        positions: &Positions,
-        sums: &[T],
-    ) {
-        for panel in 0..self.panels() {
-            for (number, member) in bundle.members.iter().enumerate() {
-                let prepared = self.panel(panel, number);
-                let sums = &sums[self.place(panel, number, 0)..];
-                store_positions(problem, group, member, prepared, positions, sums, self.tile_len);
-            }
+            kernels.activate(&mut out[..rows * prepared.width()], &self.site.problem.activation);
         }
     }
 
     /// Sums again what is not finite.
     #[cold]
-    fn rescue(
-        &self,
-        from: &Ingredients<'_, T>,
-        member: usize,
-        prepared: &Prepared<'_, T>,
-        tile: usize,
-        out: &mut [T],
-    ) {
-        let Ingredients { problem, group, blocks, .. } = *from;
-        let exact = Exact { problem, group, member: &from.bundle.members[member], prepared, blocks };
-        let piece = &from.positions.pieces[tile];
+    fn rescue(&self, member: usize, prepared: &Prepared<'_, T>, tile: usize, out: &mut [T]) {
+        let exact = Exact { site: self.site, member: &self.site.bundle.members[member], prepared };
+        let piece = &self.site.positions.pieces[tile];
         for (row, sums) in out.chunks_exact_mut(prepared.width()).enumerate().take(piece.count) {
             // The bias was added already; it may itself be what is not finite.
             let doubtful: Vec<bool> = sums.iter().map(|sum| !sum.is_finite()).collect();
             if !doubtful.contains(&true) {
                 continue;
             }
-            exact.replace(from.positions.index(piece.first + row), sums, |sum| !sum.is_finite());
+            exact.replace(self.site.positions.index(piece.first + row), sums, |sum| !sum.is_finite());
             for ((sum, &bias), doubtful) in sums.iter_mut().zip(prepared.bias).zip(doubtful) {
                 if doubtful {
                     *sum = sum.plus(bias);

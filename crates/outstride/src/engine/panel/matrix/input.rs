@@ -37,7 +37,8 @@ impl<'a> PartsInput<'a> {
     ) -> Self {
         let channels = problem.filter.in_channels;
         let (strides, positions) = position_strides(needed, order);
-        let element_strides: Vec<isize> = strides.iter().map(|&stride| (stride * PART_ROW) as isize).collect();
+        let element_strides: Vec<isize> =
+            strides.iter().map(|&stride| (stride * PART_ROW) as isize).collect();
         let whole = whole.at_least(positions * PART_ROW);
         let part_stride = (positions + TILE_ROWS) * PART_ROW;
         let parts = parts.at_least(parts_len(positions, channels));
@@ -57,7 +58,8 @@ impl<'a> PartsInput<'a> {
                 part[positions * PART_ROW..].fill(0);
             }
         }
-        let before: isize = needed.iter().zip(&strides).map(|(span, &stride)| span.first as isize * stride as isize).sum();
+        let before: isize =
+            needed.iter().zip(&strides).map(|(span, &stride)| span.first as isize * stride as isize).sum();
         PartsInput {
             origin: parts.as_ptr().wrapping_offset(-before * PART_ROW as isize),
             strides: strides.into_iter().map(|stride| stride as isize).collect(),

@@ -3,6 +3,8 @@
 mod input;
 mod weights;
 
+use std::ops::Range;
+
 use outstride_kernels::{
     FETCHED_BY_STEP, MatrixBlock, MatrixSession, MatrixStep, PART_ROW, Real, TILE_ROWS, TINY, VANISHING,
 };
@@ -10,21 +12,16 @@ use outstride_kernels::{
 pub(crate) use weights::MatrixWeights;
 
 use super::super::axis::{Span, meeting};
-use super::super::problem::Problem;
-use super::bundle::{Bundle, Member};
+use super::bundle::Member;
 use super::exact::Exact;
-use super::input::ChannelBlocks;
-use super::rows::Positions;
+use super::run::Site;
 use super::sums::{PanelGroup, Prepared};
 pub(super) use input::{PartsInput, parts_len};
 use weights::{StepBlocks, step_len};
 
 /// What the sums of a task are made of.
 pub(super) struct MatrixSums<'a, T: Real> {
-    pub(super) problem: &'a Problem<'a, T>,
-    pub(super) group: usize,
-    pub(super) bundle: &'a Bundle,
-    pub(super) positions: &'a Positions,
+    pub(super) site: &'a Site<'a, T>,
     /// Where the tiles of positions begin.
     pub(super) begins: &'a [isize],
     pub(super) input: &'a PartsInput<'a>,
@@ -45,18 +42,24 @@ pub(super) fn padded_tiles(tiles: usize) -> usize {
 impl<T: Real> MatrixSums<'_, T> {
     /// Computes and activates the sums of a panel, for all members and tiles. Meanwhile it has the weights of what comes
     /// next fetched, at last those of panel `after`.
-    pub(super) fn compute(&self, panel: usize, after: Option<usize>, panels: &PanelGroup<'_, T>, sums: &mut [T]) {
+    pub(super) fn compute(
+        &self,
+        panel: usize,
+        after: Option<usize>,
+        panels: &PanelGroup<'_, T>,
+        sums: &mut [T],
+    ) {
         let mut steps = Vec::new();
-        for (number, member) in self.bundle.members.iter().enumerate() {
+        for (number, member) in self.site.bundle.members.iter().enumerate() {
             let prepared = panels.panel(0, number);
-            let blocks = StepBlocks::new(self.problem.filter.in_channels, member.taps());
-            let own = self.weights.panel(self.group, member.panels.start + panel);
-            let following = match (self.bundle.members.get(number + 1), after) {
+            let blocks = StepBlocks::new(self.site.problem.filter.in_channels, member.taps());
+            let own = self.weights.panel(self.site.group, member.panels.start + panel);
+            let following = match (self.site.bundle.members.get(number + 1), after) {
                 (Some(next), _) => Some(next.panels.start + panel),
-                (None, Some(after)) => Some(self.bundle.members[0].panels.start + after),
+                (None, Some(after)) => Some(self.site.bundle.members[0].panels.start + after),
                 (None, None) => None,
             };
-            let following = following.map_or(&[][..], |index| self.weights.panel(self.group, index));
+            let following = following.map_or(&[][..], |index| self.weights.panel(self.site.group, index));
             let mut done = 0;
             for block in 0..blocks.len() {
                 let (_, count) = blocks.block(block);
@@ -68,7 +71,8 @@ impl<T: Real> MatrixSums<'_, T> {
                 for first in (0..self.begins.len()).step_by(row_tiles(prepared)) {
                     let windows = self.windows(member, first, row_tiles(prepared));
                     if known.as_ref() != Some(&windows) {
-                        self.plan_steps(member, blocks, block, current, prepared, &windows, &mut steps);
+                        let len = step_len(prepared.panel);
+                        self.plan_steps(member, blocks.block(block), current, len, &windows, &mut steps);
                         known = Some(windows);
                     }
                     let place = panels.place(0, number, first);
@@ -85,12 +89,13 @@ impl<T: Real> MatrixSums<'_, T> {
     }
 
     /// Per axis, the taps that meet the input at some of the tiles from `first` on.
-    fn windows(&self, member: &Member, first: usize, tiles: usize) -> Vec<std::ops::Range<usize>> {
+    fn windows(&self, member: &Member, first: usize, tiles: usize) -> Vec<Range<usize>> {
         let pieces = self.pieces(first, tiles);
-        let axes = self.problem.axes.iter().enumerate();
+        let axes = self.site.problem.axes.iter().enumerate();
         axes.map(|(axis, of)| {
             let empty = Span { first: 0, count: 0 };
-            let hull = pieces.clone().fold(empty, |hull, piece| hull.hull(&self.positions.extent(piece)[axis]));
+            let hull =
+                pieces.clone().fold(empty, |hull, piece| hull.hull(&self.site.positions.extent(piece)[axis]));
             let read = Span { first: hull.first + member.spans[axis].first, ..hull };
             meeting(&member.deltas[axis], read, Span { first: 0, count: of.input })
         })
@@ -98,8 +103,8 @@ impl<T: Real> MatrixSums<'_, T> {
     }
 
     /// The pieces that lie on the tiles from `first` on.
-    fn pieces(&self, first: usize, tiles: usize) -> std::ops::Range<usize> {
-        let pieces = &self.positions.pieces;
+    fn pieces(&self, first: usize, tiles: usize) -> Range<usize> {
+        let pieces = &self.site.positions.pieces;
         let start = pieces.partition_point(|piece| piece.tile < first);
         start..start + pieces[start..].partition_point(|piece| piece.tile < first + tiles)
     }
@@ -108,14 +113,12 @@ impl<T: Real> MatrixSums<'_, T> {
     fn plan_steps(
         &self,
         member: &Member,
-        blocks: StepBlocks,
-        block: usize,
+        (first, count): (usize, usize),
         weights: &[u16],
-        prepared: &Prepared<'_, T>,
-        windows: &[std::ops::Range<usize>],
+        step_len: usize,
+        windows: &[Range<usize>],
         steps: &mut Vec<MatrixStep>,
     ) {
-        let (first, count) = blocks.block(block);
         let mut taps = vec![(0, 0isize)];
         for (axis, window) in windows.iter().enumerate() {
             let deltas = &member.deltas[axis];
@@ -133,7 +136,7 @@ impl<T: Real> MatrixSums<'_, T> {
                 let row = distance * (PART_ROW * size_of::<u16>()) as isize;
                 steps.push(MatrixStep {
                     input: row + (first + step) as isize * self.input.step_bytes(),
-                    weights: weights[(tap * count + step) * step_len(prepared.panel)..].as_ptr(),
+                    weights: weights[(tap * count + step) * step_len..].as_ptr(),
                 });
             }
         }
@@ -170,7 +173,7 @@ impl<T: Real> MatrixSums<'_, T> {
         if let (Some(sums), Some(bias)) = (T::as_f32_mut(out), T::as_f32(prepared.bias)) {
             self.session.add_bias(sums, bias);
         }
-        self.problem.filter.kernels.activate(out, &self.problem.activation);
+        self.site.problem.filter.kernels.activate(out, &self.site.problem.activation);
     }
 
     /// Sums again what is not finite, and what vanishes and might not if tiles did not take tiny numbers for zero. Whether
@@ -180,17 +183,16 @@ impl<T: Real> MatrixSums<'_, T> {
         let (zero, tiny, vanishing) =
             (T::default(), T::from_f64(f64::from(TINY)), T::from_f64(f64::from(VANISHING)));
         let below = |value: T, bound: T| value < bound && zero.plus_product(value, T::from_f64(-1.0)) < bound;
-        let blocks = ChannelBlocks::new(self.problem.filter.in_channels);
-        let exact = Exact { problem: self.problem, group: self.group, member, prepared, blocks };
+        let exact = Exact { site: self.site, member, prepared };
         let width = prepared.width();
-        for piece in &self.positions.pieces[self.pieces(first, row_tiles(prepared))] {
+        for piece in &self.site.positions.pieces[self.pieces(first, row_tiles(prepared))] {
             for row in 0..piece.count {
                 let at = ((piece.tile - first) * TILE_ROWS + piece.row + row) * width;
                 let sums = &mut out[at..at + width];
                 if sums.iter().all(|sum| sum.is_finite() && !below(*sum, vanishing)) {
                     continue;
                 }
-                let index = self.positions.index(piece.first + row);
+                let index = self.site.positions.index(piece.first + row);
                 let lost = if self.weights.tiny {
                     exact.reads(index, |value| value != zero)
                 } else {

@@ -3,11 +3,14 @@
 use outstride_kernels::{PART_ROW, PARTS, Real, TINY, parts};
 
 use super::super::super::aligned::Aligned;
-use super::super::super::pack::{PackedFilter, Panel};
-use super::super::panels_of;
+use super::super::super::pack::{Form, PackedFilter, Panel, Panels};
+use crate::limits::Limits;
 
 /// Steps whose weights stay in the first-level cache while the positions of a box pass by.
 const STEPS_PER_BLOCK: usize = 8;
+
+/// Fewer channels leave most of a tile's row unused.
+const WORTHWHILE_CHANNELS: usize = 8;
 
 /// Weights of a tile of columns, of one part and step.
 const TILE_LEN: usize = 512;
@@ -52,35 +55,40 @@ pub(super) fn step_len(panel: &Panel) -> usize {
 }
 
 impl MatrixWeights {
-    /// None where there are no matrix tiles for the type, no memory for them, or weights that are not finite: those
-    /// would reach positions that only read zeros around the input.
-    pub(crate) fn new<T: Real>(filter: &PackedFilter<T>) -> Option<Self> {
-        if !filter.kernels.has_matrix_tiles() || filter.in_channels == 0 {
-            return None;
-        }
-        let panels = &panels_of(filter).panels;
-        let mut begins = vec![0];
-        for panel in panels {
-            let len = panel.taps() * filter.in_channels.div_ceil(PART_ROW) * step_len(panel);
-            begins.push(begins[begins.len() - 1] + len);
-        }
-        let mut packed = MatrixWeights {
-            weights: Aligned::zeros(begins[panels.len()].checked_mul(filter.groups)?).ok()?,
-            begins,
-            tiny: false,
+    /// Or why there are none.
+    pub(crate) fn new<T: Real>(filter: &PackedFilter<T>, limits: &Limits) -> Result<Self, &'static str> {
+        let Form::Panels(Panels { panels, .. }) = &filter.form else {
+            return Err("a depthwise filter has no panels");
         };
+        if !filter.kernels.has_matrix_tiles() {
+            return Err("there are no matrix tiles for the type on this CPU");
+        }
+        if filter.in_channels < WORTHWHILE_CHANNELS {
+            return Err("too few input channels to fill a tile");
+        }
+        let mut begins = vec![0usize];
+        for panel in panels {
+            let steps = panel.taps() * filter.in_channels.div_ceil(PART_ROW);
+            begins.push(begins[begins.len() - 1].saturating_add(steps.saturating_mul(step_len(panel))));
+        }
+        let len = begins[panels.len()].saturating_mul(filter.groups);
+        let no_memory = "no memory for the weights in parts";
+        limits.check_bytes("the weights in parts", len, size_of::<u16>()).map_err(|_| no_memory)?;
+        let weights = Aligned::zeros(len).map_err(|_| no_memory)?;
+        let mut packed = MatrixWeights { weights, begins, tiny: false };
         for group in 0..filter.groups {
             for (index, panel) in panels.iter().enumerate() {
-                let source = T::as_f32(filter.panel_weights(group, panel))?;
+                let source = T::as_f32(filter.panel_weights(group, panel)).unwrap_or_default();
                 if !source.iter().all(|weight| weight.is_finite()) {
-                    return None;
+                    // They would reach positions that only read zeros around the input.
+                    return Err("some weights are not finite");
                 }
                 packed.tiny |= source.iter().any(|weight| *weight != 0.0 && weight.abs() < TINY);
                 let range = packed.range(group, index);
                 pack(source, panel, filter.in_channels, &mut packed.weights.as_mut_slice()[range]);
             }
         }
-        Some(packed)
+        Ok(packed)
     }
 
     fn range(&self, group: usize, index: usize) -> std::ops::Range<usize> {

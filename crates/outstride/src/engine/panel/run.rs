@@ -1,0 +1,155 @@
+//! Running a task of the panel path.
+
+use outstride_kernels::{Real, TILE_ROWS};
+
+use super::super::axis::Span;
+use super::super::problem::Problem;
+use super::super::scratch::Scratch;
+use super::bundle::Bundle;
+use super::input::Input;
+use super::matrix::{MatrixSums, PartsInput, padded_tiles};
+use super::planes::Stretches;
+use super::rows::Positions;
+use super::shared_planes::store_shared_planes;
+use super::sums::{PanelGroup, VectorSums};
+use super::taps::Taps;
+use super::{Arithmetic, PanelPlan, Stores};
+
+/// Where a task computes the sums of a bundle.
+pub(super) struct Site<'a, T: Real> {
+    pub(super) problem: &'a Problem<'a, T>,
+    pub(super) group: usize,
+    pub(super) bundle: &'a Bundle,
+    /// Per axis, its positions.
+    pub(super) spans: &'a [Span],
+    pub(super) positions: &'a Positions,
+}
+
+/// A task's number, taken apart.
+struct Task {
+    split: usize,
+    group: usize,
+    spans: Vec<Span>,
+}
+
+impl PanelPlan {
+    /// Runs one task.
+    pub(crate) fn run<T: Real>(&self, problem: &Problem<'_, T>, task: usize) {
+        let task = Task {
+            split: task % self.splits,
+            group: task / self.splits / self.boxes.len(),
+            spans: self.boxes.get(task / self.splits % self.boxes.len()),
+        };
+        problem.scratch.with(|scratch| match self.arithmetic {
+            Arithmetic::Vectors => self.run_vectors(problem, &task, scratch),
+            Arithmetic::Tiles => self.run_tiles(problem, &task, scratch),
+        });
+    }
+
+    fn run_vectors<T: Real>(&self, problem: &Problem<'_, T>, task: &Task, scratch: &mut Scratch<T>) {
+        let filter = problem.filter;
+        let input = if self.in_place {
+            Input::in_place(problem, task.group, self.blocks)
+        } else {
+            let needed = self.needed(&problem.axes, &task.spans);
+            Input::copied(problem, task.group, self.blocks, needed, &mut scratch.input)
+        };
+        let mut taps = Taps::new(self.blocks.size);
+        let most_rows = filter.kernels.panel_rows();
+        let tile_len = most_rows * 2 * filter.kernels.lanes();
+        // Positions and runs are the same for all bundles that have all positions of the box.
+        let mut known: Option<(Vec<Span>, Positions, Stretches)> = None;
+        for bundle in &self.bundles {
+            let Some(own) = own_spans(&task.spans, bundle) else { continue };
+            let (spans, positions, stretches) = match known.take().filter(|(known, ..)| *known == own) {
+                Some(same) => known.insert(same),
+                None => {
+                    let strides = output_strides(problem);
+                    let positions =
+                        Positions::in_tiles(&own, &self.order, &input.strides, &strides, most_rows);
+                    let stretches = Stretches::new(problem, bundle, &own, &self.order);
+                    known.insert((own, positions, stretches))
+                }
+            };
+            let site = Site { problem, group: task.group, bundle, spans, positions };
+            let from = VectorSums { site: &site, input: &input, blocks: self.blocks };
+            let at_once =
+                self.panels_at_once(filter, bundle, positions.tiles() * most_rows * bundle.members.len());
+            let share = self.share(bundle.panels(), task.split);
+            let part = |first: usize| {
+                let range = first..share.end.min(first + at_once);
+                PanelGroup::new(filter, task.group, bundle, range, positions.tiles(), tile_len)
+            };
+            let mut parts = share.clone().step_by(at_once).map(part).peekable();
+            while let Some(panels) = parts.next() {
+                let sums = scratch.sums.at_least(panels.len());
+                from.compute(&panels, parts.peek(), &mut taps, sums);
+                self.store(&site, stretches, &panels, sums);
+            }
+        }
+    }
+
+    fn run_tiles<T: Real>(&self, problem: &Problem<'_, T>, task: &Task, scratch: &mut Scratch<T>) {
+        let filter = problem.filter;
+        let (Ok(weights), Some(session)) = (&filter.matrix, filter.kernels.matrix_session()) else {
+            unreachable!("planned for matrix tiles");
+        };
+        let Scratch { input, sums, parts } = scratch;
+        let needed = self.needed(&problem.axes, &task.spans);
+        let input = PartsInput::copied(problem, task.group, &needed, &self.order, &session, input, parts);
+        let mut known: Option<(Vec<Span>, Positions, Vec<isize>, Stretches)> = None;
+        for bundle in &self.bundles {
+            let Some(own) = own_spans(&task.spans, bundle) else { continue };
+            let (spans, positions, begins, stretches) = match known.take().filter(|(known, ..)| *known == own)
+            {
+                Some(same) => known.insert(same),
+                None => {
+                    let strides = output_strides(problem);
+                    let (positions, begins) =
+                        Positions::in_strips(&own, &self.order, &input.strides, &strides, TILE_ROWS);
+                    let stretches = Stretches::new(problem, bundle, &own, &self.order);
+                    known.insert((own, positions, begins, stretches))
+                }
+            };
+            let site = Site { problem, group: task.group, bundle, spans, positions };
+            let from = MatrixSums { site: &site, begins, input: &input, weights, session: &session };
+            let share = self.share(bundle.panels(), task.split);
+            for panel in share.clone() {
+                let vectors = filter.panel(bundle.members[0].panels.start + panel).vectors;
+                let tile_len = TILE_ROWS * vectors * filter.kernels.lanes();
+                let tiles = padded_tiles(begins.len());
+                let panels = PanelGroup::new(filter, task.group, bundle, panel..panel + 1, tiles, tile_len);
+                let sums = sums.at_least(panels.len());
+                let after = Some(panel + 1).filter(|after| share.contains(after));
+                from.compute(panel, after, &panels, sums);
+                self.store(&site, stretches, &panels, sums);
+            }
+        }
+    }
+
+    fn store<T: Real>(
+        &self,
+        site: &Site<'_, T>,
+        stretches: &mut Stretches,
+        panels: &PanelGroup<'_, T>,
+        sums: &[T],
+    ) {
+        match self.stores {
+            Stores::Positions => panels.store_positions(site, sums),
+            Stores::Planes => stretches.store(site, panels, sums),
+            Stores::SharedPlanes => store_shared_planes(site, &self.order, panels, sums),
+        }
+    }
+}
+
+/// The part of a box that a bundle has positions in.
+fn own_spans(spans: &[Span], bundle: &Bundle) -> Option<Vec<Span>> {
+    let counts = spans.iter().zip(&bundle.counts);
+    let own: Vec<Span> = counts.map(|(span, &count)| span.intersect(&Span { first: 0, count })).collect();
+    own.iter().all(|span| span.count > 0).then_some(own)
+}
+
+/// Per axis, from the outputs of a position to those of the next.
+fn output_strides<T: Real>(problem: &Problem<'_, T>) -> Vec<isize> {
+    problem.axes.iter().map(|axis| axis.stride as isize * axis.y_stride).collect()
+}

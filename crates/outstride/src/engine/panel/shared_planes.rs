@@ -1,0 +1,108 @@
+//! Storing sums of phases that share one panel into channels-first outputs: per channel, runs of positions with the
+//! phases of the last axis in turns.
+
+use outstride_kernels::Real;
+
+use super::super::axis::Span;
+use super::super::pack::Segment;
+use super::super::problem::Problem;
+use super::bundle::Member;
+use super::input::position_strides;
+use super::panels_of;
+use super::run::Site;
+use super::sums::PanelGroup;
+
+/// Stores the only panel of a member.
+pub(super) fn store_shared_planes<T: Real>(
+    site: &Site<'_, T>,
+    order: &[usize],
+    panels: &PanelGroup<'_, T>,
+    sums: &[T],
+) {
+    let Site { problem, group, bundle, spans, positions } = *site;
+    let member = &bundle.members[0];
+    let filter = problem.filter;
+    let prepared = panels.panel(0, 0);
+    let places = positions.places(panels.tile_len(), prepared.width());
+    let (strides, _) = position_strides(spans, order);
+    let segments = panels_of(filter).segments(prepared.panel);
+    let last = spans.len() - 1;
+    let rows: usize = spans[..last].iter().map(|span| span.count).product();
+    let mut distances = Vec::new();
+    // Phases of the last axis are fastest.
+    for phases in segments.chunks(filter.phases[last - 1].len()) {
+        for row in 0..rows {
+            let Some((first, target)) = row_at(problem, member, spans, &strides, &phases[0], row) else {
+                continue;
+            };
+            let begin = runs_of_row(problem, member, phases, spans[last], &mut distances, |position| {
+                places[first + position * strides[last]]
+            });
+            // SAFETY: every distance is the place of a row among the sums and a phase's columns within it. Each output
+            // belongs to one position of one phase, and each task has its own positions.
+            unsafe {
+                filter.kernels.write_transposed(
+                    &problem.y,
+                    problem.y_channel(group, 0) + target + begin,
+                    problem.y_channel_stride,
+                    sums.as_ptr(),
+                    &distances,
+                    filter.out_channels,
+                );
+            }
+        }
+    }
+}
+
+/// The number of a row's first position, and where its outputs of channel 0 begin; none if they are outside the output.
+fn row_at<T: Real>(
+    problem: &Problem<'_, T>,
+    member: &Member,
+    spans: &[Span],
+    strides: &[usize],
+    phase: &Segment,
+    mut row: usize,
+) -> Option<(usize, isize)> {
+    let phase = problem.filter.phase(phase.phase);
+    let (mut first, mut target) = (0, 0isize);
+    for axis in (0..spans.len() - 1).rev() {
+        let index = row % spans[axis].count;
+        row /= spans[axis].count;
+        first += index * strides[axis];
+        let of = &problem.axes[axis];
+        let residue = if axis == 0 { 0 } else { phase[axis - 1].residue };
+        let output = of.output_at(member.spans[axis].first + spans[axis].first + index as i64, residue);
+        if output < 0 || output >= of.output as i64 {
+            return None;
+        }
+        target += output as isize * of.y_stride;
+    }
+    Some((first, target))
+}
+
+/// Finds, for each output of a row, where its sum of channel 0 lies; returns the first of these outputs.
+fn runs_of_row<T: Real>(
+    problem: &Problem<'_, T>,
+    member: &Member,
+    phases: &[Segment],
+    along: Span,
+    distances: &mut Vec<isize>,
+    place: impl Fn(usize) -> isize,
+) -> isize {
+    let last = problem.axes.len() - 1;
+    let of = &problem.axes[last];
+    distances.clear();
+    let mut begin = None;
+    for position in 0..along.count {
+        let place = place(position);
+        let q = member.spans[last].first + along.first + position as i64;
+        for (phase, segment) in of.phases.iter().zip(phases) {
+            let output = of.output_at(q, phase.residue);
+            if 0 <= output && output < of.output as i64 {
+                begin.get_or_insert(output);
+                distances.push(place + segment.column as isize);
+            }
+        }
+    }
+    begin.unwrap_or(0) as isize
+}
