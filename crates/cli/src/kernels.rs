@@ -4,7 +4,7 @@ use std::io::Write;
 
 use anyhow::Result;
 use clap::Args;
-use outstride::{Isa, KernelName, Real, kernel_names};
+use outstride::{Isa, KernelName, Real, best_kernels, kernel_names};
 use serde::Serialize;
 
 use crate::Verdict;
@@ -79,6 +79,7 @@ pub(crate) fn run(args: &KernelsArgs, out: &mut dyn Write) -> Result<Verdict> {
 }
 
 fn rows<T: Real>() -> Vec<Kernel> {
+    let best = best_kernels::<T>(Isa::best());
     let row = |(name, lanes): (KernelName, usize)| Kernel {
         name: name.to_string(),
         dtype: name.dtype.to_string(),
@@ -87,7 +88,7 @@ fn rows<T: Real>() -> Vec<Kernel> {
         lanes,
         isa: name.isa.name(),
         available: name.isa.is_available(),
-        used: name.isa == Isa::best(),
+        used: [best.isa(), best.vector_isa()].contains(&name.isa),
     };
     kernel_names::<T>().into_iter().map(row).collect()
 }

@@ -119,6 +119,32 @@ impl MatrixSession {
         unsafe { (self.kernels.blocks[column_tiles - 1])(block) }
     }
 
+    /// Does nothing but products of tiles in the first-level cache, `rounds` times eight steps, and returns how many
+    /// floating-point operations on whole numbers that was.
+    pub(crate) fn probe(&self, rounds: usize) -> u128 {
+        const STEPS: usize = 8;
+        let part_stride = 2 * TILE_ROWS * PART_ROW;
+        let inputs = vec![0u16; PARTS * part_stride];
+        let weights = vec![0u16; PARTS * part_stride];
+        let mut out = vec![0.0f32; 4 * TILE_ROWS * TILE_ROWS];
+        let steps = [MatrixStep { input: 0, weights: weights.as_ptr() }; STEPS];
+        let second = inputs[TILE_ROWS * PART_ROW..].as_ptr();
+        let block = MatrixBlock {
+            rows: [inputs.as_ptr(), second, second, second],
+            part_stride,
+            steps: &steps,
+            fetch: weights.as_ptr(),
+            out: out.as_mut_ptr(),
+            resume: true,
+        };
+        for _ in 0..rounds {
+            // SAFETY: inputs and weights have all parts of two tiles, and there is room for four tiles of sums.
+            unsafe { self.multiply(2, &block) };
+        }
+        let sums = (4 * TILE_ROWS * TILE_ROWS) as u128;
+        2 * sums * (PART_ROW * STEPS * rounds) as u128
+    }
+
     /// Whether all sums are finite and, if there were tiny inputs, none [vanishes](VANISHING).
     pub fn are_sound(&self, sums: &[f32], tiny_inputs: bool) -> bool {
         // SAFETY: the session has the instructions.

@@ -193,6 +193,11 @@ impl<T: Real> Kernels<T> {
         2 * (self.probes.chains * self.lanes) as u128 * rounds as u128
     }
 
+    /// As [`probe_arithmetic`](Self::probe_arithmetic), by matrix tiles, if there are kernels for them.
+    pub fn probe_matrix_tiles(&self, rounds: usize) -> Option<u128> {
+        self.matrix_session().map(|session| session.probe(rounds))
+    }
+
     /// Does nothing but read the values (up to a last few).
     pub fn probe_read(&self, values: &[T]) {
         // SAFETY: as for `probe_arithmetic`.
@@ -315,7 +320,8 @@ impl<T: Real> Kernels<T> {
             isa: self.isa,
         };
         if self.isa != self.vectors {
-            return self.matrix.iter().map(|_| name("tile", 2, 2)).collect();
+            let tiles = [name("tile", 2, 2), name("tile", 4, 1)];
+            return self.matrix.iter().flat_map(|_| tiles).collect();
         }
         let panels = (1..=2).rev().map(|vectors| name("panel", self.panel_rows(), vectors));
         let pixels = self.pixel_shapes().map(|(columns, vectors)| name("pixel", columns, vectors));

@@ -119,9 +119,10 @@ fn write_machine(
     id_width: usize,
 ) -> std::io::Result<()> {
     let (read, write) = roofline.memory();
+    let tiles = roofline.tiles.map_or_else(String::new, |tiles| format!(" ({:.0} by tiles)", tiles / 1e9));
     writeln!(
         out,
-        "machine  {}, {threads} {}: {:.0} GFLOP/s; memory: read {:.1} GB/s, write {:.1} GB/s\n",
+        "machine  {}, {threads} {}: {:.0} GFLOP/s{tiles}; memory: read {:.1} GB/s, write {:.1} GB/s\n",
         roofline.isa,
         if threads == 1 { "thread" } else { "threads" },
         roofline.arithmetic / 1e9,

@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
-use outstride::{Axis, Isa, Kernels, Plan, Real, kernels};
+use outstride::{Axis, Isa, Kernels, Path, Plan, Real, kernels};
 
 use super::Team;
 
@@ -27,6 +27,8 @@ pub(crate) struct Roofline {
     pub(crate) isa: Isa,
     /// Floating-point operations per second.
     pub(crate) arithmetic: f64,
+    /// The same by matrix tiles, where there are any.
+    pub(crate) tiles: Option<f64>,
     levels: Vec<Level>,
 }
 
@@ -61,7 +63,9 @@ impl Roofline {
     pub(crate) fn measure<T: Real>(team: &Team) -> Result<Self> {
         let isa = Isa::best();
         let kernels = kernels::<T>(isa).context("every build has the portable kernels")?;
-        let arithmetic = arithmetic(kernels, team);
+        let arithmetic = flops(team, 1 << 18, |rounds| Some(kernels.probe_arithmetic(rounds)));
+        let arithmetic = arithmetic.context("every instruction set has a probe")?;
+        let tiles = flops(team, 1 << 12, |rounds| kernels.probe_matrix_tiles(rounds));
         let part = FOOTPRINTS[FOOTPRINTS.len() - 1] / size_of::<T>() / team.threads();
         let memory: Vec<Mutex<Vec<T>>> =
             (0..team.threads()).map(|_| Mutex::new(vec![T::default(); part])).collect();
@@ -82,7 +86,7 @@ impl Roofline {
             let read = rate(|kernels, own| kernels.probe_read(own));
             Level { footprint, read, write }
         };
-        Ok(Roofline { isa, arithmetic, levels: FOOTPRINTS.iter().map(level).collect() })
+        Ok(Roofline { isa, arithmetic, tiles, levels: FOOTPRINTS.iter().map(level).collect() })
     }
 
     /// Bytes per second of reading and of writing from memory proper.
@@ -101,8 +105,9 @@ impl Roofline {
         let read = bytes(geometry.input_shape()) + bytes(geometry.filter_shape()) * used;
         let written = bytes(geometry.output_shape());
         let (reading, writing) = self.bandwidth(read + written);
+        let tiles = self.tiles.filter(|_| plan.path() == Path::Tile);
         Bound {
-            arithmetic: plan.flops() as f64 / self.arithmetic,
+            arithmetic: plan.flops() as f64 / tiles.unwrap_or(self.arithmetic),
             memory: read / reading + written / writing,
         }
     }
@@ -131,16 +136,15 @@ fn used_kernel(axis: &Axis) -> f64 {
     (0..axis.kernel).filter(lands).count() as f64
 }
 
-fn arithmetic<T: Real>(kernels: &Kernels<T>, team: &Team) -> f64 {
-    const ROUNDS: usize = 1 << 18;
+/// Operations per second of a probe that returns how many it did, the same number in every round.
+fn flops(team: &Team, rounds: usize, probe: impl Fn(usize) -> Option<u128> + Sync) -> Option<f64> {
+    let per_round = probe(1)? as f64;
     let seconds = fastest(|| {
         team.on_every_thread(|_| {
-            kernels.probe_arithmetic(ROUNDS);
+            probe(rounds);
         });
     });
-    // The count is the same for any number of rounds, and nothing is done for none.
-    let flops_per_round = kernels.probe_arithmetic(1);
-    flops_per_round as f64 * ROUNDS as f64 * team.threads() as f64 / seconds
+    Some(per_round * rounds as f64 * team.threads() as f64 / seconds)
 }
 
 /// The fastest of several runs.
@@ -166,6 +170,7 @@ mod tests {
         Roofline {
             isa: Isa::Portable,
             arithmetic: 1.0,
+            tiles: None,
             levels: vec![level(16, 8.0, 4.0), level(64, 4.0, 2.0)],
         }
     }

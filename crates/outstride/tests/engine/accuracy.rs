@@ -1,8 +1,8 @@
 //! Rounding errors are no worse than those of plain summation.
 
-use outstride::{Activation, TensorView};
+use outstride::{Activation, Isa, Options, Path, Precision, TensorView};
 
-use crate::layers::{Layer, Numbers, PATHS, expected, isas, prepare};
+use crate::layers::{Layer, Numbers, PATHS, expected, isas, prepare, prepare_with};
 
 #[test]
 fn the_error_stays_within_that_of_plain_summation() {
@@ -28,5 +28,86 @@ fn the_error_stays_within_that_of_plain_summation() {
                 }
             }
         }
+    }
+}
+
+/// A layer of many channels: what matrix tiles are for.
+fn wide_layer(numbers: &mut Numbers) -> (Layer, Vec<f32>, Vec<f32>) {
+    let mut layer = Layer::draw(numbers, 0);
+    layer.become_wide(numbers.pick(&[64, 100, 256]), 40);
+    let geometry = layer.geometry();
+    let x = numbers.reals(geometry.input_shape().iter().product());
+    let w = numbers.reals(geometry.filter_shape().iter().product());
+    (layer, x, w)
+}
+
+fn run(layer: &Layer, x: &[f32], w: &[f32], isa: Isa, path: Option<Path>) -> Vec<f32> {
+    let (shape, _) = layer.stored(&layer.geometry().input_shape());
+    let op = prepare(layer, w, None, isa, path);
+    op.run(TensorView::from_slice(&shape, x).unwrap()).unwrap().data().to_vec()
+}
+
+/// The root of the mean square of the errors against sums in 64 bits.
+fn error(got: &[f32], exact: &[f64]) -> f64 {
+    let squares = got.iter().zip(exact).map(|(&got, &exact)| (f64::from(got) - exact).powi(2));
+    (squares.sum::<f64>() / exact.len() as f64).sqrt()
+}
+
+fn exact(layer: &Layer, x: &[f32], w: &[f32]) -> Vec<f64> {
+    let wide = |values: &[f32]| values.iter().map(|&value| f64::from(value)).collect::<Vec<f64>>();
+    expected(layer, &wide(x), &wide(w), None, Activation::Identity)
+}
+
+#[test]
+fn every_instruction_set_errs_no_more_than_plain_summation() {
+    let mut numbers = Numbers(0x5eed);
+    for _ in 0..6 {
+        let (layer, x, w) = wide_layer(&mut numbers);
+        let exact = exact(&layer, &x, &w);
+        // Portable panels are plain sums of rounded products.
+        let plain = error(&run(&layer, &x, &w, Isa::Portable, Some(Path::Panel)), &exact);
+        for isa in isas() {
+            for path in PATHS {
+                let error = error(&run(&layer, &x, &w, isa, path), &exact);
+                assert!(error <= 1.05 * plain, "{isa} {path:?}: {error:e}, plain {plain:e}, {layer:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn numbers_near_zero_are_not_lost() {
+    let mut numbers = Numbers(0xdead);
+    for (x_scale, w_scale) in [(-100, 0), (0, -100), (-60, -60), (-45, -30)] {
+        let (layer, mut x, mut w) = wide_layer(&mut numbers);
+        x.iter_mut().for_each(|value| *value *= 2f32.powi(x_scale));
+        w.iter_mut().for_each(|value| *value *= 2f32.powi(w_scale));
+        // Sums that read nothing but zeros must stay zero, whatever surrounds them.
+        x.iter_mut().take(1000).for_each(|value| *value = 0.0);
+        let exact = exact(&layer, &x, &w);
+        let terms = layer.in_channels as f64 * 4.0;
+        let scale = f64::from(x_scale + w_scale).exp2();
+        for isa in isas() {
+            for path in PATHS {
+                for (got, exact) in run(&layer, &x, &w, isa, path).into_iter().zip(&exact) {
+                    let bound =
+                        terms * f64::from(f32::EPSILON) * scale + f64::from(f32::from_bits(1)) * terms;
+                    let error = (f64::from(got) - exact).abs();
+                    assert!(error <= bound, "{isa} {path:?}: {got:e} for {exact:e}, {layer:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn strict_precision_forbids_parts() {
+    let (layer, _, w) = wide_layer(&mut Numbers(1));
+    let shape = layer.stored(&layer.geometry().input_shape()).0;
+    let strict =
+        prepare_with(&layer, &w, None, &Options { precision: Precision::Strict, ..Default::default() });
+    assert_ne!(strict.plan(&shape).unwrap().path(), Path::Tile);
+    if Isa::best() == Isa::Amx {
+        assert_eq!(prepare(&layer, &w, None, Isa::Amx, None).plan(&shape).unwrap().path(), Path::Tile);
     }
 }

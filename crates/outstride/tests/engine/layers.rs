@@ -121,6 +121,21 @@ impl Layer {
         };
     }
 
+    /// Turns the layer into one of many channels on a small map.
+    pub(crate) fn become_wide(&mut self, in_channels: usize, out_channels: usize) {
+        let axis = Axis { input: 7, kernel: 4, stride: 2, dilation: 1, output: 14, pad_begin: 1 };
+        *self = Layer {
+            batch: 2,
+            groups: 1,
+            in_channels,
+            out_channels,
+            axes: vec![axis; 2],
+            output_padding: vec![0; 2],
+            pads_end: vec![1; 2],
+            channels_first: self.channels_first,
+        };
+    }
+
     pub(crate) fn geometry(&self) -> Geometry {
         Geometry::new(self.batch, self.groups, self.in_channels, self.out_channels, self.axes.clone())
             .unwrap()
@@ -217,11 +232,19 @@ pub(crate) fn prepare<T: Element>(
     isa: Isa,
     path: Option<Path>,
 ) -> ConvTranspose<T> {
+    prepare_with(layer, w, bias, &Options { isa: Some(isa), path, ..Default::default() })
+}
+
+pub(crate) fn prepare_with<T: Element>(
+    layer: &Layer,
+    w: &[T],
+    bias: Option<&[T]>,
+    options: &Options,
+) -> ConvTranspose<T> {
     let shape: Vec<usize> = [layer.in_channels, layer.out_channels / layer.groups]
         .into_iter()
         .chain(layer.axes.iter().map(|axis| axis.kernel))
         .collect();
-    let options = Options { isa: Some(isa), path, ..Default::default() };
     let filter = TensorView::from_slice(&shape, w).unwrap();
-    ConvTranspose::with_options(layer.dialect(), filter, bias, &options).unwrap()
+    ConvTranspose::with_options(layer.dialect(), filter, bias, options).unwrap()
 }

@@ -116,7 +116,8 @@ impl PanelPlan {
         let rows_of_phases = if planes { bundle::rows_of_phases(axes, filter, panels) } else { None };
         let stores = match &rows_of_phases {
             Some(_) => Stores::Planes,
-            None if planes && panels.panels.len() == 1 => Stores::SharedPlanes,
+            // The phases of a single channel are runs as they are.
+            None if planes && panels.panels.len() == 1 && filter.out_channels > 1 => Stores::SharedPlanes,
             None => Stores::Positions,
         };
         let bundles = rows_of_phases.unwrap_or_else(|| bundle::single(axes, filter, panels));
