@@ -54,7 +54,7 @@ impl Layer {
             let layer = Layer::draw_any(numbers, scale);
             let geometry = layer.geometry();
             let outputs: usize = geometry.output_shape().iter().product();
-            if geometry.multiply_adds() < 400_000 && outputs < 40_000 {
+            if geometry.multiply_adds() < 400_000 * layer.batch.div_ceil(16) as u128 && outputs < 80_000 {
                 return layer;
             }
         }
@@ -71,7 +71,8 @@ impl Layer {
         };
         let (in_channels, out_channels) = (channels(numbers) * groups, channels(numbers) * groups);
         let mut layer = Layer {
-            batch: 1 + numbers.below(3),
+            // Large batches of small maps are computed in an order of their own.
+            batch: if scale > 0 && numbers.below(6) == 0 { 64 } else { 1 + numbers.below(3) },
             groups,
             in_channels,
             out_channels,
@@ -82,7 +83,11 @@ impl Layer {
         };
         let longest = [6, if rank == 1 { 150 } else { 40 }][scale.min(1)];
         while layer.axes.len() < rank {
-            let size = if layer.axes.len() + 1 == rank { longest } else { 5 };
+            let size = match layer.batch {
+                64 => 3,
+                _ if layer.axes.len() + 1 == rank => longest,
+                _ => 5,
+            };
             let (input, kernel) = (1 + numbers.below(size), 1 + numbers.below(5));
             let (stride, dilation) = (1 + numbers.below(4), numbers.pick(&[1, 1, 1, 2, 3]));
             let output_padding = numbers.below(stride);

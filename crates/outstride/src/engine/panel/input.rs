@@ -98,12 +98,13 @@ impl<'a, T: Real> Input<'a, T> {
     }
 }
 
-/// The indices that positions `spans` (counted from the input's own first) read along every axis, as far as a copy
-/// must hold them: a tap that meets the input at one of the positions may miss it at others by their number.
-pub(super) fn needed(axes: &[EngineAxis<'_>], spans: &[Span], reach: &[usize]) -> Vec<Span> {
+/// The indices that positions `spans` read along every axis, as far as a copy must hold them. Positions that are computed
+/// together share their taps: with `apart`, one that meets the input at some of them may miss it at others, by their number
+/// at most; otherwise all of them are the same but for the batch, and a tap meets the input at all or none.
+pub(super) fn needed(axes: &[EngineAxis<'_>], spans: &[Span], reach: &[usize], apart: bool) -> Vec<Span> {
     let of_axis = |((axis, span), &reach): ((&EngineAxis<'_>, &Span), &usize)| {
         let wanted = Span { first: span.first - reach as i64, count: span.count + reach };
-        let margin = span.count as i64 - 1;
+        let margin = if apart { span.count.max(1) as i64 - 1 } else { 0 };
         wanted.intersect(&Span { first: -margin, count: axis.input + 2 * margin as usize })
     };
     axes.iter().zip(spans).zip(reach).map(of_axis).collect()

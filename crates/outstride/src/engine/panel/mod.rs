@@ -279,7 +279,17 @@ impl PanelPlan {
                 count: span.count + (greatest - least) as usize,
             })
             .collect();
-        input::needed(axes, &positions, &self.reach)
+        input::needed(axes, &positions, &self.reach, self.are_apart(spans[0].count))
+    }
+
+    /// Whether positions that differ by more than their batch, of which there are so many in a box, are computed together.
+    fn are_apart(&self, batch: usize) -> bool {
+        let batch_is_fastest = self.order.last() == Some(&0);
+        match self.arithmetic {
+            // Rows of a tile that miss the input read zeros elsewhere.
+            Arithmetic::Vectors => !batch_is_fastest,
+            Arithmetic::Tiles => !(batch_is_fastest && batch.is_multiple_of(matrix::MOST_ROWS)),
+        }
     }
 
     /// How many positions of the input a box reads.

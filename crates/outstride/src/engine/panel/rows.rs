@@ -162,7 +162,7 @@ impl Strips {
         if let Some(&axis) = outer.next() {
             let (count, stride) = (spans[axis].count, input_strides[axis] as usize);
             let with_gaps = ((count - 1) * stride + strip).div_ceil(rows);
-            if with_gaps < count * strip.div_ceil(rows) {
+            if stride >= strip && with_gaps < count * strip.div_ceil(rows) {
                 return Strips { strip, strips: count, pitch: stride };
             }
         }

@@ -19,6 +19,9 @@ use super::sums::{PanelGroup, Prepared};
 pub(super) use input::{PartsInput, parts_len};
 use weights::{StepBlocks, step_len};
 
+/// The most rows that are computed at once.
+pub(super) const MOST_ROWS: usize = 4 * TILE_ROWS;
+
 /// What the sums of a task are made of.
 pub(super) struct MatrixSums<'a, T: Real> {
     pub(super) site: &'a Site<'a, T>,
