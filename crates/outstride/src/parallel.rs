@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Something that can run tasks, perhaps several at a time.
 ///
@@ -60,8 +61,7 @@ impl Executor for CurrentRayon {
     }
 
     fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
-        use rayon::prelude::*;
-        (0..tasks).into_par_iter().with_max_len(1).for_each(task);
+        rayon::in_place_scope(|scope| run_in(scope, self.threads(), tasks, task));
     }
 }
 
@@ -71,8 +71,28 @@ impl Executor for rayon::ThreadPool {
     }
 
     fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
-        self.install(|| CurrentRayon.run(tasks, task));
+        self.in_place_scope(|scope| run_in(scope, self.threads(), tasks, task));
     }
+}
+
+/// Runs tasks on the calling thread and as many others as it takes. The caller starts at once, while the others wake up,
+/// and whoever is free takes the next task.
+fn run_in<'a>(scope: &rayon::Scope<'a>, threads: usize, tasks: usize, task: &'a (dyn Fn(usize) + Sync)) {
+    let next = Arc::new(AtomicUsize::new(0));
+    let work = move || {
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            if number >= tasks {
+                return;
+            }
+            task(number);
+        }
+    };
+    for _ in 1..threads.min(tasks) {
+        let work = work.clone();
+        scope.spawn(move |_| work());
+    }
+    work();
 }
 
 /// A shared executor.

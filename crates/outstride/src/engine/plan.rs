@@ -327,8 +327,10 @@ fn weight_cycles<T: Real>(filter: &PackedFilter<T>, passes: usize) -> f64 {
 
 fn panel_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, strides: &Strides) -> f64 {
     let plan = PanelPlan::new(axes, filter, strides, 1, Arithmetic::Vectors);
-    // Two multiply-adds of a vector a cycle, less what the loads between them cost.
-    let compute = plan.executed(axes, filter) / (2 * filter.kernels.lanes()) as f64 / 0.93;
+    // Two multiply-adds of a vector a cycle, less what the loads between them cost: with one vector a row, there are as
+    // many.
+    let share = if filter.panel(0).vectors == 1 { 0.6 } else { 0.93 };
+    let compute = plan.executed(axes, filter) / (2 * filter.kernels.lanes()) as f64 / share;
     let copy = if plan.is_in_place() { 0.0 } else { 0.5 };
     compute + plan.overhead(filter) + around_panels(axes, filter, strides, &plan, copy, 1.0)
 }
