@@ -191,6 +191,14 @@ impl<T: Real> PackedFilter<T> {
         }
     }
 
+    /// Vectors of the widest panel, which is the first; 1 where there are no panels.
+    pub(crate) fn widest_panel(&self) -> usize {
+        match &self.form {
+            Form::Panels(panels) => panels.panels.first().map_or(1, |panel| panel.vectors),
+            Form::Depthwise => 1,
+        }
+    }
+
     /// The weights of a panel in a group, `[tap][channel][column]`.
     pub(crate) fn panel_weights(&self, group: usize, panel: &Panel) -> &[T] {
         let start = group * self.group_len + panel.offset;

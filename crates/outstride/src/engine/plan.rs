@@ -255,9 +255,12 @@ impl Strategy {
     ) -> Plan {
         let kernels = filter.kernels;
         let (path, tile, workspace) = match &self.tasks {
-            Tasks::Panel(plan) => (Path::Panel, (kernels.panel_rows(), 2), plan.workspace(axes, filter)),
+            Tasks::Panel(plan) => {
+                let tile = (kernels.panel_rows(), filter.widest_panel());
+                (Path::Panel, tile, plan.workspace(axes, filter))
+            }
             Tasks::Tile(plan) => {
-                let columns = filter.panel(0).vectors;
+                let columns = filter.widest_panel();
                 (Path::Tile, (4 / columns, columns), plan.workspace(axes, filter))
             }
             Tasks::Pixel(plan) => {
@@ -329,7 +332,7 @@ fn panel_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, stri
     let plan = PanelPlan::new(axes, filter, strides, 1, Arithmetic::Vectors);
     // Two multiply-adds of a vector a cycle, less what the loads between them cost: with one vector a row, there are as
     // many.
-    let share = if filter.panel(0).vectors == 1 { 0.6 } else { 0.93 };
+    let share = if filter.widest_panel() == 1 { 0.5 } else { 0.93 };
     let compute = plan.executed(axes, filter) / (2 * filter.kernels.lanes()) as f64 / share;
     let copy = if plan.is_in_place() { 0.0 } else { 0.5 };
     compute + plan.overhead(filter) + around_panels(axes, filter, strides, &plan, copy, 1.0)
@@ -338,8 +341,8 @@ fn panel_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, stri
 fn tile_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, strides: &Strides) -> f64 {
     let plan = PanelPlan::new(axes, filter, strides, 1, Arithmetic::Tiles);
     // A single tile of columns needs as many loads as products.
-    let narrow = filter.panel(0).vectors == 1;
-    let compute = plan.executed(axes, filter) / if narrow { 24.0 } else { 60.0 };
+    let narrow = filter.widest_panel() == 1;
+    let compute = plan.executed(axes, filter) / if narrow { 20.0 } else { 60.0 };
     compute + around_panels(axes, filter, strides, &plan, 1.3, 1.5)
 }
 
