@@ -1,6 +1,8 @@
 //! The files outstride reads. Nothing here computes: a file becomes typed values, or an error that says which file,
 //! which place in it, what was expected there and what was found.
 //!
+//! * [`Model`]: ONNX models, OpenVINO IR, oneDNN graphs and logs, as graphs of named values; weights stay in the file.
+//! * [`TensorFile`]: npy, npz, safetensors and TensorProto files.
 //! * [`conformance`]: cases with the results of real implementations.
 //! * [`layers`]: shapes to measure, from layers files and oneDNN's problem strings.
 //! * [`attributes`]: loosely typed attributes from and to JSON.
@@ -13,8 +15,20 @@
 pub mod attributes;
 pub mod conformance;
 pub mod layers;
+pub mod model;
+pub mod onednn;
+pub mod onnx;
+pub mod openvino;
 
+mod error;
 mod node;
+mod source;
 mod tensor;
+mod tensors;
+
+pub use error::FileError;
+pub use model::{Model, TensorSource};
+pub use source::Source;
+pub use tensors::{TensorFile, write_tensors};
 
 pub use tensor::{AnyTensor, Number, Storable, Values};

@@ -33,6 +33,16 @@ impl std::fmt::Display for Number {
     }
 }
 
+impl From<Number> for f64 {
+    /// The nearest double.
+    fn from(number: Number) -> Self {
+        match number {
+            Number::Float(value) => value,
+            Number::Integer(value) => value as f64,
+        }
+    }
+}
+
 /// A type that tensors in files can hold.
 pub trait Storable: Copy {
     /// The type's name.
@@ -50,12 +60,15 @@ pub trait Storable: Copy {
     /// The value of exactly [`DType::size`] little-endian bytes; `None` if they are no value of the type.
     fn from_le_bytes(bytes: &[u8]) -> Option<Self>;
 
+    /// Appends the value's little-endian bytes.
+    fn write_le_bytes(self, bytes: &mut Vec<u8>);
+
     /// The value, widened.
     fn number(self) -> Number;
 }
 
 macro_rules! storable {
-    ($($variant:ident: $type:ty, $from_json:expr, $from_bytes:expr, $number:expr;)*) => {
+    ($($variant:ident: $type:ty, $from_json:expr, $from_bytes:expr, $to_bytes:expr, $number:expr;)*) => {
         /// The values of a tensor, by element type.
         #[derive(Clone, Debug, PartialEq)]
         #[allow(missing_docs)]
@@ -86,6 +99,15 @@ macro_rules! storable {
             fn read_bytes(dtype: DType, bytes: &[u8]) -> Option<Values> {
                 match dtype { $(DType::$variant => read_bytes::<$type>(bytes),)* }
             }
+
+            /// The values' little-endian bytes, one after the other.
+            pub fn to_le_bytes(&self) -> Vec<u8> {
+                let mut bytes = Vec::with_capacity(self.len() * self.dtype().size());
+                match self {
+                    $(Values::$variant(values) => values.iter().for_each(|value| value.write_le_bytes(&mut bytes)),)*
+                }
+                bytes
+            }
         }
 
         $(impl Storable for $type {
@@ -107,6 +129,10 @@ macro_rules! storable {
                 bytes.try_into().ok().and_then($from_bytes)
             }
 
+            fn write_le_bytes(self, bytes: &mut Vec<u8>) {
+                bytes.extend($to_bytes(self));
+            }
+
             fn number(self) -> Number {
                 $number(self)
             }
@@ -116,22 +142,22 @@ macro_rules! storable {
 
 storable! {
     F16: f16, |value: &Value| Some(f16::from_f64(value.as_f64()?)).filter(|float| float.is_finite()),
-        |bytes| Some(f16::from_le_bytes(bytes)), |value: f16| Number::Float(value.to_f64());
+        |bytes| Some(f16::from_le_bytes(bytes)), f16::to_le_bytes, |value: f16| Number::Float(value.to_f64());
     Bf16: bf16, |value: &Value| Some(bf16::from_f64(value.as_f64()?)).filter(|float| float.is_finite()),
-        |bytes| Some(bf16::from_le_bytes(bytes)), |value: bf16| Number::Float(value.to_f64());
+        |bytes| Some(bf16::from_le_bytes(bytes)), bf16::to_le_bytes, |value: bf16| Number::Float(value.to_f64());
     F32: f32, |value: &Value| Some(value.as_f64()? as f32).filter(|float| float.is_finite()),
-        |bytes| Some(f32::from_le_bytes(bytes)), |value| Number::Float(f64::from(value));
-    F64: f64, Value::as_f64, |bytes| Some(f64::from_le_bytes(bytes)), Number::Float;
-    I8: i8, integer, |bytes| Some(i8::from_le_bytes(bytes)), widen;
-    I16: i16, integer, |bytes| Some(i16::from_le_bytes(bytes)), widen;
-    I32: i32, integer, |bytes| Some(i32::from_le_bytes(bytes)), widen;
-    I64: i64, integer, |bytes| Some(i64::from_le_bytes(bytes)), widen;
-    U8: u8, integer, |bytes| Some(u8::from_le_bytes(bytes)), widen;
-    U16: u16, integer, |bytes| Some(u16::from_le_bytes(bytes)), widen;
-    U32: u32, integer, |bytes| Some(u32::from_le_bytes(bytes)), widen;
-    U64: u64, integer, |bytes| Some(u64::from_le_bytes(bytes)), widen;
+        |bytes| Some(f32::from_le_bytes(bytes)), f32::to_le_bytes, |value| Number::Float(f64::from(value));
+    F64: f64, Value::as_f64, |bytes| Some(f64::from_le_bytes(bytes)), f64::to_le_bytes, Number::Float;
+    I8: i8, integer, |bytes| Some(i8::from_le_bytes(bytes)), i8::to_le_bytes, widen;
+    I16: i16, integer, |bytes| Some(i16::from_le_bytes(bytes)), i16::to_le_bytes, widen;
+    I32: i32, integer, |bytes| Some(i32::from_le_bytes(bytes)), i32::to_le_bytes, widen;
+    I64: i64, integer, |bytes| Some(i64::from_le_bytes(bytes)), i64::to_le_bytes, widen;
+    U8: u8, integer, |bytes| Some(u8::from_le_bytes(bytes)), u8::to_le_bytes, widen;
+    U16: u16, integer, |bytes| Some(u16::from_le_bytes(bytes)), u16::to_le_bytes, widen;
+    U32: u32, integer, |bytes| Some(u32::from_le_bytes(bytes)), u32::to_le_bytes, widen;
+    U64: u64, integer, |bytes| Some(u64::from_le_bytes(bytes)), u64::to_le_bytes, widen;
     Bool: bool, |value: &Value| value.as_bool().or_else(|| truth(integer(value)?)),
-        |bytes| truth(u8::from_le_bytes(bytes)), |value| Number::Integer(i128::from(value));
+        |bytes| truth(u8::from_le_bytes(bytes)), |value| [u8::from(value)], |value| Number::Integer(i128::from(value));
 }
 
 fn integer<T: TryFrom<i64> + TryFrom<u64>>(value: &Value) -> Option<T> {
@@ -184,6 +210,13 @@ impl AnyTensor {
     pub fn new<T: Storable>(shape: Vec<usize>, values: Vec<T>) -> Option<Self> {
         let agree = element_count(&shape) == Some(values.len());
         agree.then(|| AnyTensor { shape, values: T::values(values) })
+    }
+
+    /// A tensor of values given by their little-endian bytes, or `None` if those are not what the shape asks for.
+    pub fn from_le_bytes(dtype: DType, shape: Vec<usize>, bytes: &[u8]) -> Option<Self> {
+        let expected = element_count(&shape)?.checked_mul(dtype.size())?;
+        let values = if expected == bytes.len() { Values::read_bytes(dtype, bytes)? } else { return None };
+        Some(AnyTensor { shape, values })
     }
 
     /// The size of each axis.
@@ -254,7 +287,7 @@ fn read_b64(dtype: DType, node: &Node<'_>) -> Result<Values, FieldError> {
 }
 
 /// The number of elements of a shape; a zero anywhere makes it zero. `None` if it does not fit.
-fn element_count(shape: &[usize]) -> Option<usize> {
+pub(crate) fn element_count(shape: &[usize]) -> Option<usize> {
     if shape.contains(&0) {
         return Some(0);
     }
