@@ -1,5 +1,5 @@
-//! The command `outstride`: what a transposed convolution means in every dialect, conformance checks, and how fast it
-//! runs on this machine.
+//! The command `outstride`: what transposed convolutions mean in every dialect, what a model's are, whether they are
+//! right, and how fast they run on this machine.
 //!
 //! Data goes to stdout, diagnostics to stderr. The exit status is 0 where all is well, 1 where the answer is no (a case
 //! failed, a call was refused), 2 where the question could not be asked (usage, unreadable files).
@@ -8,12 +8,19 @@
 
 mod bench;
 mod check;
+mod convolve;
 mod explain;
+mod graph;
+mod inspect;
 mod kernels;
 mod layers;
 mod machine;
+mod model;
 mod output;
 mod policy;
+mod random;
+mod relayout;
+mod run;
 mod shape;
 
 use std::io::{self, Write as _};
@@ -44,6 +51,8 @@ Exit status: 0 all is well; 1 a case failed or a call was refused;
 enum Command {
     Shape(Box<shape::ShapeArgs>),
     Check(check::CheckArgs),
+    Inspect(inspect::InspectArgs),
+    Run(run::RunArgs),
     Bench(bench::BenchArgs),
     Explain(explain::ExplainArgs),
     Kernels(kernels::KernelsArgs),
@@ -62,6 +71,8 @@ fn main() -> ExitCode {
     let verdict = match &cli.command {
         Command::Shape(args) => shape::run(args, &mut out),
         Command::Check(args) => check::run(args, &mut out),
+        Command::Inspect(args) => inspect::run(args, &mut out),
+        Command::Run(args) => run::run(args, &mut out),
         Command::Bench(args) => bench::run(args, &mut out),
         Command::Explain(args) => explain::run(args, &mut out),
         Command::Kernels(args) => kernels::run(args, &mut out),

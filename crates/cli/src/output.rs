@@ -26,3 +26,11 @@ pub(crate) fn write_json(out: &mut dyn Write, value: &impl Serialize) -> Result<
     serde_json::to_writer(&mut *out, value)?;
     Ok(writeln!(out)?)
 }
+
+/// Sizes as people write them, such as 1×16×28×28.
+pub(crate) fn sizes(shape: &[usize]) -> String {
+    match shape {
+        [] => "scalar".to_owned(),
+        _ => shape.iter().map(ToString::to_string).collect::<Vec<_>>().join("×"),
+    }
+}

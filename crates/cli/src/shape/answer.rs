@@ -44,15 +44,15 @@ pub(super) struct Laid {
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize)]
-pub(super) struct AxisAnswer {
-    pub(super) input: usize,
-    pub(super) kernel: usize,
-    pub(super) stride: usize,
-    pub(super) dilation: usize,
-    pub(super) full: i64,
-    pub(super) pad_begin: i64,
-    pub(super) pad_end: i64,
-    pub(super) output: usize,
+pub(crate) struct AxisAnswer {
+    pub(crate) input: usize,
+    pub(crate) kernel: usize,
+    pub(crate) stride: usize,
+    pub(crate) dilation: usize,
+    pub(crate) full: i64,
+    pub(crate) pad_begin: i64,
+    pub(crate) pad_end: i64,
+    pub(crate) output: usize,
 }
 
 /// A call that the dialect refuses or cannot express.

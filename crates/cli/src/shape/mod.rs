@@ -15,6 +15,7 @@ use serde::Serialize;
 use crate::Verdict;
 use crate::output::write_json;
 use crate::policy::PolicyArg;
+pub(crate) use answer::AxisAnswer;
 use answer::{Answer, answer};
 use options::{DialectChoice, NativeArgs, NeutralArgs};
 use question::Question;
