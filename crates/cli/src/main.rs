@@ -8,8 +8,11 @@
 
 mod bench;
 mod check;
+mod convert;
 mod convolve;
+mod draw;
 mod explain;
+mod generate;
 mod graph;
 mod inspect;
 mod kernels;
@@ -22,6 +25,7 @@ mod random;
 mod relayout;
 mod run;
 mod shape;
+mod verify;
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -53,9 +57,14 @@ enum Command {
     Check(check::CheckArgs),
     Inspect(inspect::InspectArgs),
     Run(run::RunArgs),
+    Verify(verify::VerifyArgs),
+    Convert(convert::ConvertArgs),
+    Draw(draw::DrawArgs),
     Bench(bench::BenchArgs),
     Explain(explain::ExplainArgs),
     Kernels(kernels::KernelsArgs),
+    Completions(generate::CompletionsArgs),
+    Man(generate::ManArgs),
 }
 
 /// The answer to a question that could be asked.
@@ -73,9 +82,14 @@ fn main() -> ExitCode {
         Command::Check(args) => check::run(args, &mut out),
         Command::Inspect(args) => inspect::run(args, &mut out),
         Command::Run(args) => run::run(args, &mut out),
+        Command::Verify(args) => verify::run(args, &mut out),
+        Command::Convert(args) => convert::run(args, &mut out),
+        Command::Draw(args) => draw::run(args, &mut out),
         Command::Bench(args) => bench::run(args, &mut out),
         Command::Explain(args) => explain::run(args, &mut out),
         Command::Kernels(args) => kernels::run(args, &mut out),
+        Command::Completions(args) => generate::completions(args, &mut out),
+        Command::Man(args) => generate::man(args, &mut out),
     };
     let verdict = verdict.and_then(|verdict| Ok(out.flush().map(|()| verdict)?));
     match verdict {

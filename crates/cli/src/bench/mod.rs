@@ -16,7 +16,7 @@ use crate::Verdict;
 use crate::layers::{FloatType, LayerArgs, Layout, input, input_shape, operator};
 use crate::machine::{Roofline, Team};
 use crate::output::write_json;
-use report::Measured;
+use report::{Measured, Total};
 
 /// Time layers on this machine
 ///
@@ -46,6 +46,8 @@ Examples:
       One layer: 256 to 128 channels, 64×64 to 128×128.
   outstride bench benches/layers.json --layout nxc --threads 2 --only unet_up4,dcgan_g3
       Some layers of a file, channels last, on two threads.
+  outstride bench generator.onnx
+      The layers of a model, and their sum.
   outstride bench benches/layers.json --json | jq '.[] | [.id, .median_ms, .ceiling_share]'
       All of them, for machines.
   OUTSTRIDE_ISA=avx2 outstride bench benches/layers.json
@@ -75,12 +77,16 @@ fn run_in<T: Real + Element>(args: &BenchArgs, out: &mut dyn Write) -> Result<Ve
     }
     let budget = Duration::from_secs_f64(args.seconds);
     let mut measured = Vec::new();
+    let mut total = Total::default();
     let mut verdict = Verdict::Yes;
     for layer in &layers {
         progress.set_message(layer.id.clone());
         match measure::<T>(layer, args.layers.layout, &team, budget, &roofline) {
             Ok(one) if args.json => measured.push(one),
-            Ok(one) => progress.suspend(|| one.write_row(out, id_width).and_then(|()| out.flush()))?,
+            Ok(one) => {
+                total.add(&one);
+                progress.suspend(|| one.write_row(out, id_width).and_then(|()| out.flush()))?;
+            }
             Err(error) => {
                 progress.suspend(|| eprintln!("error: layer {}: {error:#}", layer.id));
                 verdict = Verdict::No;
@@ -91,6 +97,8 @@ fn run_in<T: Real + Element>(args: &BenchArgs, out: &mut dyn Write) -> Result<Ve
     progress.finish_and_clear();
     if args.json {
         write_json(out, &measured)?;
+    } else if args.layers.is_model() {
+        total.write_row(out, id_width)?;
     }
     Ok(verdict)
 }

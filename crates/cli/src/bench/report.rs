@@ -92,6 +92,38 @@ impl Measured {
     }
 }
 
+/// All layers of a model together.
+#[derive(Debug, Default)]
+pub(super) struct Total {
+    ms: f64,
+    gflop: f64,
+    gigabytes: f64,
+    ceiling_ms: f64,
+}
+
+impl Total {
+    pub(super) fn add(&mut self, one: &Measured) {
+        self.ms += one.median_ms;
+        self.gflop += one.gflops * one.median_ms / 1e3;
+        self.gigabytes += one.gbps * one.median_ms / 1e3;
+        self.ceiling_ms += one.ceiling_ms;
+    }
+
+    pub(super) fn write_row(&self, out: &mut dyn Write, id_width: usize) -> io::Result<()> {
+        let seconds = self.ms.max(f64::MIN_POSITIVE) / 1e3;
+        writeln!(
+            out,
+            "{:<id_width$}  {:>9}  {:>17}  {:>8.1}  {:>7.1}  {:>5.0} %",
+            "total",
+            milliseconds(self.ms),
+            "",
+            self.gflop / seconds,
+            self.gigabytes / seconds,
+            self.ceiling_ms / seconds / 10.0,
+        )
+    }
+}
+
 /// The line above the rows.
 pub(super) fn write_header(out: &mut dyn Write, id_width: usize) -> io::Result<()> {
     writeln!(

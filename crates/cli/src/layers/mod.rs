@@ -1,22 +1,30 @@
 //! The layers that a command is asked about, and how they are to be run.
 
+mod from_model;
 mod operator;
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
+use outstride_io::Source;
 use outstride_io::layers::Layer;
 
+use crate::model::ShapeArg;
 pub(crate) use operator::{input, input_shape, operator};
 
 /// Which layers, in which type, layout and number of threads.
 #[derive(Debug, Args)]
 pub(crate) struct LayerArgs {
-    /// A file of layers: a JSON list of id, d, n, cin, cout, in, k, s, p and optionally pe, op, dil, g
-    #[arg(value_name = "LAYERS.json", required_unless_present = "layers")]
+    /// A model whose transposed convolutions are meant (ONNX, OpenVINO IR, oneDNN graph or log), or a file of layers: a
+    /// JSON list of id, d, n, cin, cout, in, k, s, p and optionally pe, op, dil, g
+    #[arg(value_name = "MODEL|LAYERS.json", required_unless_present = "layers")]
     file: Option<PathBuf>,
+
+    /// The shape of a value that the model leaves open, such as x=1,3,8,8; may be repeated
+    #[arg(long = "shape", value_name = "NAME=SIZES")]
+    shapes: Vec<ShapeArg>,
 
     /// A layer as oneDNN's benchmark writes it, such as mb1_ic16oc8_ih8oh16kh4sh2ph1; may be repeated
     #[arg(long = "layer", value_name = "STRING")]
@@ -70,7 +78,8 @@ impl LayerArgs {
     /// The layers of the file, then those given as strings; of both only the ids asked for.
     pub(crate) fn layers(&self) -> Result<Vec<Layer>> {
         let mut layers = match &self.file {
-            Some(file) => Layer::read_file(file)?,
+            Some(file) if is_list(file)? => Layer::read_file(file)?,
+            Some(file) => from_model::layers(file, &self.shapes)?,
             None => Vec::new(),
         };
         layers.extend(self.layers.iter().cloned());
@@ -87,8 +96,20 @@ impl LayerArgs {
         Ok(layers)
     }
 
+    /// Whether the layers are those of one model, so that their sum means something.
+    pub(crate) fn is_model(&self) -> bool {
+        self.file.as_deref().is_some_and(|file| !is_list(file).unwrap_or(false))
+    }
+
     pub(crate) fn threads(&self) -> usize {
         let available = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         self.threads.map_or_else(available, NonZeroUsize::get)
     }
+}
+
+/// Whether a file is a JSON list, as files of layers are.
+fn is_list(file: &Path) -> Result<bool> {
+    let source = Source::open(file)?;
+    let head = source.read(0..source.length().min(256))?;
+    Ok(head.trim_ascii_start().first() == Some(&b'['))
 }
