@@ -37,13 +37,11 @@ pub(super) fn python(target: Target, layer: &Translation, output: Option<&Path>)
 
 fn torch(text: &mut String, layer: &Translation, weights: &str, spatial: usize) {
     let geometry = &layer.geometry;
-    let kernel = geometry.axes().iter().map(|axis| axis.kernel.to_string()).collect::<Vec<_>>().join(", ");
-    let arguments: String = arguments(layer)
-        .iter()
-        .map(|(name, value)| format!(", {name}={}", value.replace('[', "(").replace(']', ",)")))
-        .collect();
+    let kernel = geometry.axes().iter().map(|axis| AttributeValue::Int(axis.kernel as i64)).collect();
+    let kernel = literal(&AttributeValue::List(kernel));
+    let arguments = arguments(layer);
     *text += &format!(
-        "import torch\n\n{weights}layer = torch.nn.ConvTranspose{spatial}d({}, {}, ({kernel},){arguments}, bias={})\n\
+        "import torch\n\n{weights}layer = torch.nn.ConvTranspose{spatial}d({}, {}, {kernel}{arguments}, bias={})\n\
          layer.weight.data = torch.from_numpy(weights[\"weight\"])\n",
         geometry.in_channels(),
         geometry.out_channels(),
@@ -55,8 +53,7 @@ fn torch(text: &mut String, layer: &Translation, weights: &str, spatial: usize) 
 }
 
 fn tensorflow(text: &mut String, layer: &Translation, weights: &str, spatial: usize) {
-    let arguments: String =
-        arguments(layer).iter().map(|(name, value)| format!(", {name}={value}")).collect();
+    let arguments = arguments(layer);
     *text += &format!(
         "import tensorflow as tf\n\n{weights}\n\ndef layer(x):\n    y = tf.nn.conv{spatial}d_transpose(x, \
          weights[\"weight\"]{arguments})\n    return {}\n",
@@ -65,10 +62,7 @@ fn tensorflow(text: &mut String, layer: &Translation, weights: &str, spatial: us
 }
 
 fn jax(text: &mut String, layer: &Translation, weights: &str) {
-    let arguments: String = arguments(layer)
-        .iter()
-        .map(|(name, value)| format!(", {name}={}", value.replace('[', "(").replace(']', ",)")))
-        .collect();
+    let arguments = arguments(layer);
     *text += &format!(
         "import jax\n\n{weights}\n\ndef layer(x):\n    y = jax.lax.conv_transpose(x, weights[\"weight\"]{arguments})\n    \
          return y{}\n",
@@ -76,9 +70,9 @@ fn jax(text: &mut String, layer: &Translation, weights: &str) {
     );
 }
 
-/// The attributes as Python writes them.
-fn arguments(layer: &Translation) -> Vec<(String, String)> {
-    layer.request.attributes.iter().map(|(name, value)| (name.clone(), literal(value))).collect()
+/// The attributes as Python writes them, each after a comma.
+fn arguments(layer: &Translation) -> String {
+    layer.request.attributes.iter().map(|(name, value)| format!(", {name}={}", literal(value))).collect()
 }
 
 fn literal(value: &AttributeValue) -> String {
@@ -86,9 +80,10 @@ fn literal(value: &AttributeValue) -> String {
         AttributeValue::Bool(true) => "True".into(),
         AttributeValue::Bool(false) => "False".into(),
         AttributeValue::Text(text) => format!("{text:?}"),
-        AttributeValue::List(items) => {
-            format!("[{}]", items.iter().map(literal).collect::<Vec<_>>().join(", "))
-        }
+        AttributeValue::List(items) => match items.as_slice() {
+            [one] => format!("({},)", literal(one)),
+            items => format!("({})", items.iter().map(literal).collect::<Vec<_>>().join(", ")),
+        },
         other => other.to_string(),
     }
 }

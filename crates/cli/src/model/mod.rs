@@ -4,6 +4,7 @@ mod args;
 mod layer;
 mod neutral;
 mod shapes;
+mod through;
 
 pub(crate) use args::{ModelArgs, ShapeArg, open, select};
 pub(crate) use layer::{LayerShapes, Resolved, takes_sizes};
