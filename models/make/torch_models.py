@@ -1,9 +1,10 @@
-"""Writes models/torch: what torch.onnx makes of the networks, by both of its exporters.
+"""Writes models/torch: what torch.onnx makes of the networks, by both of its exporters; and the example of docs/guide.md.
 
     python -m venv venv && venv/bin/pip install -r requirements-torch.txt && venv/bin/python torch_models.py
 """
 
 import pathlib
+import shutil
 
 import numpy as np
 import onnx
@@ -12,6 +13,7 @@ import torch
 from architectures import MODELS, build, recorded
 
 OUTPUT = pathlib.Path(__file__).parent.parent / "torch"
+GUIDE = OUTPUT.parent.parent / "docs/guide.in"
 
 
 def export(name, folder, dynamo):
@@ -39,3 +41,20 @@ def export(name, folder, dynamo):
 for name in MODELS:
     export(name, OUTPUT / name, dynamo=True)
     export(name, OUTPUT / f"{name}-torchscript", dynamo=False)
+
+
+def guide():
+    """The DCGAN generator, the input of its second layer, and an output of it by someone who flips the kernel."""
+    GUIDE.mkdir(parents=True, exist_ok=True)
+    shutil.copy(OUTPUT / "dcgan/model.onnx", GUIDE / "generator.onnx")
+    graph = onnx.load(GUIDE / "generator.onnx").graph
+    node = [node for node in graph.node if node.op_type == "ConvTranspose"][1]
+    constants = {tensor.name: torch.tensor(onnx.numpy_helper.to_array(tensor)) for tensor in graph.initializer}
+    x = np.load(OUTPUT / "dcgan/inputs.npz")[node.input[0]]
+    weight, bias = (constants[name] for name in node.input[1:])
+    y = torch.conv_transpose2d(torch.tensor(x), weight.flip(2, 3), bias, stride=2, padding=1)
+    np.save(GUIDE / "x.npy", x)
+    np.save(GUIDE / "theirs.npy", y.numpy())
+
+
+guide()

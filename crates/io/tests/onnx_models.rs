@@ -230,7 +230,12 @@ fn external_data_is_read_from_the_models_folder_only() {
         ("../secret.bin", "0", "8", "leads elsewhere"),
         ("/etc/hostname", "0", "8", "leads elsewhere"),
         ("", "0", "8", "leads elsewhere"),
-        ("none.bin", "0", "8", "cannot read"),
+        (
+            "none.bin",
+            "0",
+            "8",
+            "must be a file in the model's folder or below it, got `none.bin`, No such file",
+        ),
         ("w.bin", "8", "8", "must be within the 12 bytes of the file"),
         ("w.bin", "18446744073709551615", "8", "must be within the 12 bytes of the file"),
         ("w.bin", "0", "4", "f32 of shape [2] in as many bytes, got 4 bytes"),

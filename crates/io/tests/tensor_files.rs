@@ -95,7 +95,10 @@ fn broken_numpy_files_are_refused_with_the_place() {
         ),
         (b"\x93NUMPY\x01\x00\xff\xff".to_vec(), "x.npy: byte 8 must be a header of at most"),
         (b"\x93NUMPY".to_vec(), "x.npy: the file must be a header of at least 10 bytes"),
-        (b"hello".to_vec(), "x.npy: byte 0 must be a file of numpy"),
+        (
+            b"hello".to_vec(),
+            "x.npy: the file must be a file of tensors: .npy, .npz, .safetensors or .pb, got one that begins with [104, 101",
+        ),
         (b"PK\x03\x04".to_vec(), "x.npy: the file must be a zip archive of .npy files"),
     ] {
         let error = parse("x.npy", &bytes).and_then(|file| {

@@ -56,8 +56,7 @@ pub(super) fn draw(name: &str, axis: &Axis) -> String {
     }
     let legend = "dashed: cropped by the pads; hatched: no tap, the bias alone; bars: how many taps meet";
     svg.text(8.0, OUTPUTS + 148.0, legend);
-    let width = (x(last) + 20.0).max(520.0);
-    svg.finish(width, OUTPUTS + 160.0, &title(name, axis))
+    svg.finish(x(last) + 20.0, OUTPUTS + 160.0, &title(name, axis))
 }
 
 fn title(name: &str, axis: &Axis) -> String {

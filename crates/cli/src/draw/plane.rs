@@ -49,6 +49,5 @@ pub(super) fn draw(name: &str, rows: &Axis, columns: &Axis) -> String {
         bottom + 20.0,
         "numbers: products that meet in an output, per input channel; hatched: the bias alone",
     );
-    let width = (LEFT + across.len() as f64 * CELL + 20.0).max(520.0);
-    svg.finish(width, bottom + 32.0, &title)
+    svg.finish(LEFT + across.len() as f64 * CELL + 20.0, bottom + 32.0, &title)
 }

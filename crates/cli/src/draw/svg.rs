@@ -56,8 +56,11 @@ impl Svg {
         let _ = writeln!(self.body, "{element}");
     }
 
-    /// The whole file.
+    /// The whole file, at least as wide as its title and a line of legend.
     pub(super) fn finish(self, width: f64, height: f64, title: &str) -> String {
+        const LEGEND: usize = 90;
+        const LETTER: f64 = 6.5;
+        let width = width.max(16.0 + LETTER * title.chars().count().max(LEGEND) as f64);
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
              viewBox=\"0 0 {width} {height}\" font-family=\"sans-serif\" font-size=\"11\">\n\

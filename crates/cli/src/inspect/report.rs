@@ -89,7 +89,7 @@ impl Report {
                 .iter()
                 .filter_map(|layer| layer.meaning.as_ref())
                 .map(|meaning| meaning.flops)
-                .sum(),
+                .fold(0.0, |sum, flops| sum + flops),
             weights: layers.iter().filter_map(|layer| layer.weights).fold(0, u64::saturating_add),
             layers,
         }

@@ -1,6 +1,6 @@
 //! The transposed convolutions of a model, wherever they are.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use outstride_spec::{DialectName, Request};
 
@@ -67,15 +67,22 @@ impl ModelLayer<'_> {
 pub(super) fn layers(model: &Model) -> Vec<ModelLayer<'_>> {
     let mut found = Vec::new();
     walk(model, &Scope::of(&model.graph), &model.graph, "", &mut found);
-    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
-    for layer in &mut found {
-        let times = seen.entry(layer.name.clone()).or_default();
-        *times += 1;
-        if *times > 1 {
-            layer.name = format!("{}#{times}", layer.name);
+    name_apart(&mut found);
+    found
+}
+
+/// Numbers the layers whose name another one has already.
+fn name_apart(layers: &mut [ModelLayer<'_>]) {
+    let mut taken = BTreeSet::new();
+    let mut last: BTreeMap<String, usize> = BTreeMap::new();
+    for layer in layers {
+        let own = layer.name.clone();
+        while !taken.insert(layer.name.clone()) {
+            let times = last.entry(own.clone()).or_insert(1);
+            *times += 1;
+            layer.name = format!("{own}#{times}");
         }
     }
-    found
 }
 
 fn walk<'a>(

@@ -38,6 +38,9 @@ pub const ONEDNN_DOMAIN: &str = "onednn";
 /// The domain of ONNX Runtime's channels-last operators.
 pub const NHWC_DOMAIN: &str = "com.ms.internal.nhwc";
 
+/// The tag of the first field of an ONNX file.
+const ONNX_BEGINNING: u8 = 8;
+
 /// Which kind of file a model came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
@@ -97,7 +100,13 @@ impl Model {
                     _ if head.is_ascii() && !head.iter().any(|&byte| is_control(byte)) => {
                         onednn::read_text(&source)
                     }
-                    _ => onnx::read_model(source),
+                    // Writers put the format's version first.
+                    Some(&ONNX_BEGINNING) => onnx::read_model(source),
+                    _ => {
+                        let expected =
+                            "an ONNX model, an OpenVINO IR (.xml), a oneDNN graph (.json) or lines of text";
+                        Err(source.malformed("the file", expected, "none of these"))
+                    }
                 }
             }
         }

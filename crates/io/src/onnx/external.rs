@@ -46,8 +46,7 @@ fn inside(external: &External, tensor: &str) -> Result<PathBuf, FileError> {
         _ => Path::new("."),
     };
     let path = folder.join(location);
-    let real =
-        |path: &Path| path.canonicalize().map_err(|error| FileError::Io { file: path.to_owned(), error });
+    let real = |path: &Path| path.canonicalize().map_err(|error| refuse(&error.to_string()));
     if !real(&path)?.starts_with(real(folder)?) {
         return Err(refuse("a link that leads elsewhere; copy the file here"));
     }

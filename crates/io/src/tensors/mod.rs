@@ -29,18 +29,19 @@ impl TensorFile {
     /// Reads a file of tensors: what its first bytes do not tell, the ending of its name does.
     pub fn parse(source: Source) -> Result<Self, FileError> {
         let head = source.read(0..source.length().min(npy::MAGIC.len() as u64))?;
-        let tensors = if head == npy::MAGIC {
-            BTreeMap::from([(String::new(), npy::read(&source)?)])
-        } else if head.starts_with(b"PK") {
-            npz::read(&source)?
-        } else if source.path().extension().is_some_and(|ending| ending == "safetensors") {
-            safetensors::read(&source)?
-        } else if source.path().extension().is_some_and(|ending| ending == "npy" || ending == "npz") {
-            let expected = "a file of numpy, which begins with \\x93NUMPY or PK";
-            return Err(source.malformed("byte 0", expected, format!("{head:?}")));
-        } else {
-            let tensor = onnx::read_tensor(source.clone())?;
-            BTreeMap::from([(tensor.name.clone(), tensor)])
+        let ending = source.path().extension().map(|ending| ending.to_string_lossy().into_owned());
+        let tensors = match ending.as_deref() {
+            _ if head == npy::MAGIC => BTreeMap::from([(String::new(), npy::read(&source)?)]),
+            _ if head.starts_with(b"PK") => npz::read(&source)?,
+            Some("safetensors") => safetensors::read(&source)?,
+            Some("pb") => {
+                let tensor = onnx::read_tensor(source.clone())?;
+                BTreeMap::from([(tensor.name.clone(), tensor)])
+            }
+            _ => {
+                let expected = "a file of tensors: .npy, .npz, .safetensors or .pb";
+                return Err(source.malformed("the file", expected, format!("one that begins with {head:?}")));
+            }
         };
         Ok(TensorFile { source, tensors })
     }
