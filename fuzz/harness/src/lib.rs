@@ -4,9 +4,12 @@
 //! the library makes of it against the dialect's tables, written down a second time in `tables`. The target
 //! `reference` holds the reference engine against the operator written the other way round.
 //!
+//! The targets of `files` read whatever the fuzzer writes as models, tensors, cases and layers.
+//!
 //! They live apart from the fuzz targets so that plain `cargo test` replays the committed corpus.
 
 mod bytes;
+mod files;
 mod problem;
 mod reference;
 mod resolve;
@@ -17,13 +20,16 @@ mod tables;
 
 use outstride::DialectName;
 
+pub use files::{
+    conformance, layers, numpy, onednn_json, onednn_log, onnx_model, openvino_ir, safetensors, tensor_proto,
+};
 pub use reference::reference;
 
 /// A fuzz target: its name and what it does with the fuzzer's bytes.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every fuzz target.
-pub const TARGETS: [Target; 9] = [
+pub const TARGETS: [Target; 18] = [
     ("onnx", onnx),
     ("ort_nhwc", ort_nhwc),
     ("onednn_graph", onednn_graph),
@@ -33,6 +39,15 @@ pub const TARGETS: [Target; 9] = [
     ("tensorflow", tensorflow),
     ("jax", jax),
     ("reference", reference),
+    ("onnx_model", onnx_model),
+    ("openvino_ir", openvino_ir),
+    ("onednn_json", onednn_json),
+    ("onednn_log", onednn_log),
+    ("tensor_proto", tensor_proto),
+    ("numpy", numpy),
+    ("safetensors", safetensors),
+    ("conformance", conformance),
+    ("layers", layers),
 ];
 
 macro_rules! resolve_targets {
