@@ -116,6 +116,18 @@ fn functions_that_call_themselves_or_grow_without_end_are_refused() {
 }
 
 #[test]
+fn bytes_in_the_place_of_texts_hinder_nobody() {
+    let cache = Message::default().bytes(1, "cache").bytes(4, vec![0xff; 2 << 20]).int(20, 3);
+    let graph = joined(&[
+        Message::default().message(1, node("EPContext", "cached", &[], &["v"]).message(5, cache)),
+        Message::default().message(1, node("ConvTranspose", "up", &["x", "w"], &["y"])),
+    ]);
+    let model = parse(model(graph)).unwrap();
+    assert!(matches!(model.graph.nodes[0].attributes["cache"], Attribute::Other(_)));
+    assert_eq!(model.layers().len(), 1);
+}
+
+#[test]
 fn the_channels_last_domain_is_its_own_dialect() {
     let node = node("ConvTranspose", "up", &["x", "w"], &["y"]).bytes(7, "com.ms.internal.nhwc");
     let opset = Message::default().bytes(1, "com.ms.internal.nhwc").int(2, 11);

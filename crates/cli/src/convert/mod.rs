@@ -116,9 +116,14 @@ pub(crate) fn run(args: &ConvertArgs, out: &mut dyn Write) -> Result<Verdict> {
     let model = args.model.open()?;
     let shapes = args.model.shapes(&model);
     let layer = choose(model.layers(), args.node.as_deref())?;
+    let resolved = match LayerShapes::of(&layer, &shapes).resolve(args.model.policy()) {
+        Ok(resolved) => resolved,
+        Err(error) => {
+            eprintln!("error: layer {}: {error}", layer.name);
+            return Ok(Verdict::No);
+        }
+    };
     let weights = weights(args, &model, &shapes, &layer)?;
-    let resolved = LayerShapes::of(&layer, &shapes).resolve(args.model.policy());
-    let resolved = resolved.with_context(|| format!("layer {}", layer.name))?;
     let translated = Translation::new(&layer.name, &resolved, &weights.0, weights.1.as_ref(), args.to);
     let translation = match translated {
         Ok(translation) => translation,
@@ -134,6 +139,9 @@ pub(crate) fn run(args: &ConvertArgs, out: &mut dyn Write) -> Result<Verdict> {
         write_json(out, &written)?;
     } else {
         translation.notes.iter().for_each(|note| eprintln!("note: {note}"));
+        if args.output.is_none() && !artifact.tensors.is_empty() {
+            eprintln!("note: weights are written only beside a file; name it with --output");
+        }
         files.iter().for_each(|file| eprintln!("wrote {}", file.display()));
     }
     Ok(Verdict::Yes)

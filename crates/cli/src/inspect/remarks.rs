@@ -1,6 +1,8 @@
 //! What a reviewer would say about a layer.
 
-use outstride::{Axis, Call, DType, DialectName, Operands, Policy, Request, TensorType};
+use outstride::{
+    AttributeValue, Axis, Call, DType, DialectName, Operands, PadRule, Policy, Request, TensorType,
+};
 use outstride_spec::{Phase, neutral};
 
 use crate::model::as_written;
@@ -34,7 +36,7 @@ pub(super) fn remarks(dialect: DialectName, request: &Request, call: &Call, poli
                 .map(|what| format!("{place}: {what}")),
         );
     }
-    remarks.extend(ignored_words(dialect, request));
+    remarks.extend(ignored_pads(request, call.pad_rule));
     remarks.extend(other_readings(dialect, request, call, policy));
     remarks
 }
@@ -95,25 +97,21 @@ fn lost_inputs(axis: &Axis) -> Option<String> {
     Some(format!("dead pads: {what} of {} inputs reach no output; crop the input instead", axis.input))
 }
 
-/// Attributes that are written down but have no effect.
-fn ignored_words(dialect: DialectName, request: &Request) -> Option<String> {
-    let has = |name: &str| {
-        request.attributes.get(name).is_some_and(|value| {
-            !matches!(value.to_string().as_str(), "[]" | "[0]" | "[0, 0]" | "[0, 0, 0, 0]")
-        })
+/// Pads that are written down but have no effect.
+fn ignored_pads(request: &Request, rule: PadRule) -> Option<String> {
+    let written = |name: &str| match request.attributes.get(name) {
+        Some(AttributeValue::List(pads)) => pads.iter().any(|pad| *pad != AttributeValue::Int(0)),
+        _ => false,
     };
-    let pads = match dialect {
-        DialectName::Onnx | DialectName::OrtNhwc => has("pads"),
-        _ => has("pads_begin") || has("pads_end"),
-    };
-    let sized = request.output_shape.is_some() || request.attributes.contains_key("output_shape");
-    let automatic = matches!(request.attributes.get("auto_pad"), Some(outstride::AttributeValue::Text(word))
-        if word.to_ascii_lowercase().starts_with("same") || word.eq_ignore_ascii_case("valid"));
-    match (pads, sized, automatic) {
-        (true, true, _) => Some("dead pads: they are written down but ignored beside an output size".into()),
-        (true, _, true) => Some("dead pads: they are written down but ignored beside auto_pad".into()),
-        _ => None,
+    if !["pads", "pads_begin", "pads_end"].into_iter().any(written) {
+        return None;
     }
+    let beside = match rule {
+        PadRule::FitOutputShape(_) => "an output size",
+        PadRule::FitStride(_) | PadRule::Unpadded => "auto_pad",
+        PadRule::Written | PadRule::CutToOutputShape | PadRule::PaddedInput => return None,
+    };
+    Some(format!("dead pads: they are written down but ignored beside {beside}"))
 }
 
 /// The dialects that make something else of the same words.

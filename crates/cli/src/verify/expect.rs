@@ -121,9 +121,15 @@ fn shifts(right: &Canonical) -> impl Iterator<Item = (String, Canonical)> + '_ {
         (-reach..=reach).filter(|&shift| shift != 0).map(move |shift| {
             let mut result = right.clone();
             result.axes[axis].pad_begin += shift;
-            (format!("{shift} more elements are cropped at the beginning of axis {axis}"), result)
+            (describe(shift, axis), result)
         })
     })
+}
+
+fn describe(shift: i64, axis: usize) -> String {
+    let elements = if shift.abs() == 1 { "element is" } else { "elements are" };
+    let direction = if shift > 0 { "more" } else { "fewer" };
+    format!("{} {direction} {elements} cropped at the beginning of axis {axis}", shift.abs())
 }
 
 impl fmt::Display for Comparison {

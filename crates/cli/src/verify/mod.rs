@@ -5,6 +5,9 @@ mod deviations;
 mod expect;
 mod ulps;
 
+#[cfg(test)]
+mod tests;
+
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -157,7 +160,8 @@ fn verify(
     let expected = match &args.expect {
         Some(file) => {
             let file = TensorFile::open(file)?;
-            let expected = file.tensor(&layer.node.outputs[0])?.load()?;
+            let name = task.outputs.first().map_or("", String::as_str);
+            let expected = file.tensor(name)?.load()?;
             Some(compare(args, &layer, &request, &canonical, computed, &expected)?)
         }
         None => None,
@@ -182,22 +186,16 @@ fn compare(
     expected: &AnyTensor,
 ) -> Result<expect::Comparison> {
     let dtype = match expected.values().dtype() {
-        dtype if dtype.is_float() => computed.values().dtype().min_precision(dtype),
+        dtype if dtype.is_float() => less_precise(computed.values().dtype(), dtype),
         dtype => dtype,
     };
     let question = expect::Question { layer, request, canonical, dtype, tolerance: args.tolerance };
     question.compare(computed, expected)
 }
 
-/// Which of two types holds fewer digits.
-trait MinPrecision {
-    fn min_precision(self, other: Self) -> Self;
-}
-
-impl MinPrecision for DType {
-    fn min_precision(self, other: Self) -> Self {
-        if ulps::epsilon(self) >= ulps::epsilon(other) { self } else { other }
-    }
+/// The one of two types that holds fewer digits.
+fn less_precise(a: DType, b: DType) -> DType {
+    if ulps::epsilon(a) >= ulps::epsilon(b) { a } else { b }
 }
 
 impl LayerVerdict {

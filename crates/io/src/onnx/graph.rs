@@ -103,6 +103,8 @@ struct Parts {
     texts: Vec<String>,
     tensor: Option<crate::model::TensorSource>,
     graphs: Vec<Graph>,
+    /// Whether a text is none: some operators keep blocks of bytes there.
+    binary: bool,
     /// The kind that the fields present would have, for files that do not say it.
     implied: i64,
 }
@@ -118,7 +120,10 @@ impl Parts {
         match number {
             2 => self.float = reader.float(value)?,
             3 => self.int = reader.int(value)?,
-            4 => self.text = reader.text(value)?,
+            4 => match reader.short_text(value)? {
+                Some(text) => self.text = text,
+                None => self.binary = true,
+            },
             5 => {
                 let message = reader.bytes(value)?;
                 self.tensor = Some(tensor::header(reader, message)?);
@@ -129,7 +134,10 @@ impl Parts {
             }
             7 => reader.floats(value, &mut self.floats)?,
             8 => reader.ints(value, &mut self.ints)?,
-            9 => self.texts.push(reader.text(value)?),
+            9 => match reader.short_text(value)? {
+                Some(text) => self.texts.push(text),
+                None => self.binary = true,
+            },
             _ => return Ok(()),
         }
         // The fields are numbered one ahead of the kinds.
@@ -145,6 +153,7 @@ impl Parts {
         match (kind, self.tensor) {
             (1, _) => Attribute::Float(self.float),
             (2, _) => Attribute::Int(self.int),
+            (3 | 8, _) if self.binary => Attribute::Other("bytes that are no text"),
             (3, _) => Attribute::Text(self.text),
             (4, Some(tensor)) => Attribute::Tensor(tensor),
             (5 | 10, _) => Attribute::Graphs(self.graphs),

@@ -72,6 +72,15 @@ impl Reader {
         String::from_utf8(bytes).map_err(|_| self.error(range.start, "UTF-8 text", "other bytes"))
     }
 
+    /// The text of a field that need not be one: `None` for what is too long or no UTF-8.
+    pub(super) fn short_text(&mut self, value: &Value) -> Result<Option<String>, FileError> {
+        let range = self.bytes(value)?;
+        if range.end - range.start > MAX_TEXT {
+            return Ok(None);
+        }
+        Ok(String::from_utf8(self.source.read(range)?).ok())
+    }
+
     /// The place of a nested message, text or block of bytes.
     pub(super) fn bytes(&self, value: &Value) -> Result<Range<u64>, FileError> {
         match value {
