@@ -1,0 +1,58 @@
+//! Thread pools, one per number of threads, made when first needed and shared by all operators.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use outstride::{Executor, Sequential};
+use pyo3::PyResult;
+
+use crate::error::invalid;
+
+/// More would cost memory for stacks and gain nothing.
+const MOST_THREADS: usize = 1024;
+
+/// An executor of so many threads; by default as many as this process may use.
+pub(crate) fn executor(threads: Option<i64>) -> PyResult<Arc<dyn Executor>> {
+    let available = || std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
+    match threads.map_or_else(|| Ok(available()), usize::try_from) {
+        Ok(1) => Ok(Arc::new(Sequential)),
+        Ok(threads @ 2..=MOST_THREADS) => Ok(Arc::new(Pooled(threads))),
+        _ => {
+            let found = threads.unwrap_or_default();
+            Err(invalid(format!("`threads` must be from 1 to {MOST_THREADS}, got {found}")))
+        }
+    }
+}
+
+/// Runs on the process's pool of that many threads.
+struct Pooled(usize);
+
+impl Executor for Pooled {
+    fn threads(&self) -> usize {
+        self.0
+    }
+
+    fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
+        match pool(self.0) {
+            Some(pool) => pool.run(tasks, task),
+            // A system that grants no more threads still grants this one.
+            None => Sequential.run(tasks, task),
+        }
+    }
+}
+
+/// The pool of so many threads, or `None` where the system has no threads to give.
+///
+/// A forked child has a copy of its parent's pools but none of their threads, and would wait for them forever; so
+/// each process has pools of its own.
+fn pool(threads: usize) -> Option<Arc<rayon::ThreadPool>> {
+    static POOLS: Mutex<BTreeMap<(u32, usize), Arc<rayon::ThreadPool>>> = Mutex::new(BTreeMap::new());
+    let key = (std::process::id(), threads);
+    let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(pool) = pools.get(&key) {
+        return Some(pool.clone());
+    }
+    let name = |index| format!("outstride-{index}");
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(name).build().ok()?;
+    Some(pools.entry(key).or_insert(Arc::new(pool)).clone())
+}
