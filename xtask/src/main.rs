@@ -1,5 +1,5 @@
 //! Developer commands: `cargo xtask test` runs every test there is, `cargo xtask fuzz` every fuzz target, `cargo xtask
-//! compare` the benchmark beside other implementations.
+//! wheel` builds the Python package, `cargo xtask compare` runs the benchmark beside other implementations.
 
 #![forbid(unsafe_code)]
 
@@ -7,6 +7,8 @@ mod compare;
 mod fuzz;
 mod step;
 mod test;
+mod venv;
+mod wheel;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -16,8 +18,10 @@ use anyhow::{Context as _, Result, bail};
 const HELP: &str = "\
 Developer commands of outstride.
 
-  cargo xtask test                 formatting, lints, documentation, tests and conformance cases
-  cargo xtask fuzz [--seconds N]   every fuzz target for N seconds (60), with the nightly toolchain";
+  cargo xtask test                 formatting, lints, documentation, tests, conformance cases and the Python package
+  cargo xtask test python          the Python package alone
+  cargo xtask fuzz [--seconds N]   every fuzz target for N seconds (60), with the nightly toolchain
+  cargo xtask wheel                the Python package for Linux, and its sources, into target/wheels";
 
 fn main() -> ExitCode {
     match run() {
@@ -34,6 +38,8 @@ fn run() -> Result<()> {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments.as_slice() {
         ["test"] => test::run(),
+        ["test", "python"] => wheel::test(),
+        ["wheel"] => wheel::run(),
         ["fuzz"] => fuzz::run(Duration::from_secs(60)),
         ["fuzz", "--seconds", seconds] => {
             let seconds = seconds.parse().with_context(|| format!("`{seconds}` is no number of seconds"))?;

@@ -3,6 +3,7 @@
 use anyhow::Result;
 
 use crate::step::Step;
+use crate::wheel;
 
 pub(crate) fn run() -> Result<()> {
     run_if_installed("fmt", "rustfmt", &Step::cargo("fmt --all --check"))?;
@@ -15,6 +16,7 @@ pub(crate) fn run() -> Result<()> {
         Step::cargo(&format!("{check} conformance/")).env("OUTSTRIDE_ISA", isa).run()?;
     }
     Step::cargo(&format!("{check} --policy runtime conformance/")).run()?;
+    wheel::test()?;
     eprintln!("\nxtask: every step passed");
     Ok(())
 }

@@ -17,10 +17,11 @@ use outstride_io::layers::Layer;
 use super::options::{Layout, Options};
 use super::peer::{Peer, spelt_out};
 use crate::step::root;
+use crate::venv::{Venv, checked};
 
 pub(super) struct Peers {
     peers: Vec<Peer>,
-    python: PathBuf,
+    python: Venv,
 }
 
 impl Peers {
@@ -29,7 +30,7 @@ impl Peers {
         let home = std::env::var_os("OUTSTRIDE_PEERS_HOME").map_or_else(|| work.join("peers"), PathBuf::from);
         fs::create_dir_all(&home).with_context(|| format!("cannot create {}", home.display()))?;
         // The models that Rust peers load are written by Python as well.
-        let python = virtual_environment(&home.join("venv"), &["requirements.txt"])?;
+        let python = Venv::with_requirements(&home.join("venv"), &lists(&["requirements.txt"]))?;
         let mut peers = Vec::new();
         for family in super::options::FAMILIES {
             if !options.peers.iter().any(|wanted| wanted == family) {
@@ -52,7 +53,7 @@ impl Peers {
         fs::create_dir_all(&folder)?;
         let list = folder.join("layers.json");
         fs::write(&list, serde_json::to_string(&layers.iter().map(spelt_out).collect::<Vec<_>>())?)?;
-        checked(Command::new(&self.python).arg(sources().join("models.py")).arg(&list).arg(&folder))?;
+        checked(Command::new(self.python.python()).arg(sources().join("models.py")).arg(&list).arg(&folder))?;
         Ok(folder)
     }
 
@@ -90,16 +91,16 @@ fn pinned<'a>(list: &'a str, name: &str) -> Vec<&'a str> {
     list.lines().filter(|line| line.starts_with(name)).collect()
 }
 
-fn install(family: &'static str, home: &Path, python: &Path, threads: usize) -> Result<Peer> {
+fn install(family: &'static str, home: &Path, python: &Venv, threads: usize) -> Result<Peer> {
     let peer = match family {
         "onednn" => onednn(home)?,
         "rust" => Peer::new(family, rust(home)?, vec![threads.to_string()]),
         _ => {
             if family == "torch" {
-                requirements(python, &["requirements-torch.txt"])?;
+                python.install(&lists(&["requirements-torch.txt"]))?;
             }
             let script = sources().join("python_peer.py").display().to_string();
-            Peer::new(family, python.to_owned(), vec![script, family.to_owned(), threads.to_string()])
+            Peer::new(family, python.python(), vec![script, family.to_owned(), threads.to_string()])
         }
     };
     let variables = ["OMP_NUM_THREADS", "RAYON_NUM_THREADS", "RTEN_NUM_THREADS", "DPCPP_CPU_NUM_CUS"];
@@ -109,7 +110,7 @@ fn install(family: &'static str, home: &Path, python: &Path, threads: usize) -> 
 /// oneDNN as Intel ships it: its library computes on the CPU through a runtime that comes with it.
 fn onednn(home: &Path) -> Result<Peer> {
     let home = home.join("onednn");
-    virtual_environment(&home, &["requirements-onednn.txt"])?;
+    Venv::with_requirements(&home, &lists(&["requirements-onednn.txt"]))?;
     let (program, library) = (home.join("onednn_peer"), home.join("lib"));
     let compiler = std::env::var_os("CXX").unwrap_or_else(|| "c++".into());
     let mut compile = Command::new(&compiler);
@@ -139,31 +140,6 @@ fn sources() -> PathBuf {
     root().join("benches/peers")
 }
 
-/// A virtual environment that has these requirements; its interpreter.
-fn virtual_environment(folder: &Path, lists: &[&str]) -> Result<PathBuf> {
-    let python = folder.join("bin/python");
-    if !python.exists() {
-        checked(Command::new("python3").args(["-m", "venv"]).arg(folder))?;
-    }
-    requirements(&python, lists)?;
-    Ok(python)
-}
-
-fn requirements(python: &Path, lists: &[&str]) -> Result<()> {
-    let mut pip = Command::new(python);
-    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
-    for list in lists {
-        pip.arg("-r").arg(sources().join(list));
-    }
-    checked(&mut pip)
-}
-
-/// Runs a program to its end; an error if it fails.
-fn checked(command: &mut Command) -> Result<()> {
-    eprintln!("$ {command:?}");
-    let status = command.status().with_context(|| format!("cannot start {command:?}"))?;
-    if !status.success() {
-        bail!("{command:?} failed ({status}); what it printed is above");
-    }
-    Ok(())
+fn lists(names: &[&str]) -> Vec<PathBuf> {
+    names.iter().map(|name| sources().join(name)).collect()
 }

@@ -8,7 +8,7 @@ use outstride_io::layers::Layer;
 use serde::{Deserialize, Serialize};
 
 use super::options::{Layout, Options};
-use crate::step::{Step, root};
+use crate::step::{Step, target};
 
 pub(super) struct Outstride {
     program: PathBuf,
@@ -32,10 +32,8 @@ pub(super) struct Own {
 impl Outstride {
     pub(super) fn build() -> Result<Self> {
         Step::cargo("build --release --package outstride-cli").run()?;
-        let target =
-            std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
         let name = format!("outstride{}", std::env::consts::EXE_SUFFIX);
-        Ok(Outstride { program: target.join("release").join(name) })
+        Ok(Outstride { program: target().join("release").join(name) })
     }
 
     pub(super) fn measure(&self, options: &Options, layout: Layout, layer: &Layer) -> Result<Own> {

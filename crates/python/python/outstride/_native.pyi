@@ -3,6 +3,8 @@ from typing import Any, final
 
 from outstride._typing import Activation, SupportsDLPack, TensorT
 
+__all__ = ["ConvTranspose", "InvalidError", "UnsupportedError", "restore", "time_runs"]
+
 class InvalidError(ValueError): ...
 class UnsupportedError(NotImplementedError): ...
 
