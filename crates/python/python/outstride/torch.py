@@ -1,0 +1,217 @@
+"""outstride in PyTorch models.
+
+    import outstride.torch
+
+    print(outstride.torch.replace_conv_transpose(model))    # what was swapped, and what was not and why
+    y = model(x)
+
+The operator is registered as `torch.ops.outstride.conv_transpose`, so that `torch.compile` and `torch.export` take it as it is.
+"""
+
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Optional, Union
+
+import torch
+from torch import Tensor, nn
+from torch.utils.weak import WeakTensorKeyDictionary
+
+import outstride
+
+__all__ = ["Replacement", "conv_transpose", "replace_conv_transpose"]
+
+_DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+
+
+@torch.library.custom_op("outstride::conv_transpose", mutates_args=(), device_types="cpu")
+def conv_transpose(
+    x: Tensor,
+    weight: Tensor,
+    bias: Optional[Tensor],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    output_padding: Sequence[int],
+    groups: int,
+    dilation: Sequence[int],
+) -> Tensor:
+    """`torch.nn.functional.conv_transpose1d`, `2d` or `3d`, computed by outstride.
+
+    Weights are prepared on the first call and again after they have changed. A change that PyTorch does not count, such as
+    one through `weight.data`, is not noticed.
+    """
+    words = _Words(tuple(stride), tuple(padding), tuple(output_padding), groups, tuple(dilation))
+    result: Tensor = _operator(weight, bias, words)(x.detach())
+    return result
+
+
+@conv_transpose.register_fake
+def _(
+    x: Tensor,
+    weight: Tensor,
+    bias: Optional[Tensor],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    output_padding: Sequence[int],
+    groups: int,
+    dilation: Sequence[int],
+) -> Tensor:
+    axes = weight.dim() - 2
+    sizes = [
+        (x.shape[axis - axes] - 1) * stride[axis]
+        - 2 * padding[axis]
+        + dilation[axis] * (weight.shape[axis - axes] - 1)
+        + output_padding[axis]
+        + 1
+        for axis in range(axes)
+    ]
+    return x.new_empty([*x.shape[: x.dim() - axes - 1], weight.shape[1] * groups, *sizes])
+
+
+def _keep_inputs(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    x, weight, bias, *ctx.words = inputs
+    ctx.save_for_backward(x, weight)
+    ctx.bias_sizes = None if bias is None else list(bias.shape)
+
+
+def _gradients(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+    x, weight = ctx.saved_tensors
+    stride, padding, output_padding, groups, dilation = ctx.words
+    batched = x.dim() == weight.dim()
+    if not batched:
+        grad, x = grad[None], x[None]
+    wanted = ctx.needs_input_grad[:3]
+    of_x, *of_weights = torch.ops.aten.convolution_backward(
+        grad, x, weight, ctx.bias_sizes, stride, padding, dilation, True, output_padding, groups, wanted
+    )
+    if not batched and of_x is not None:
+        of_x = of_x[0]
+    return (of_x, *of_weights, None, None, None, None, None)
+
+
+conv_transpose.register_autograd(_gradients, setup_context=_keep_inputs)
+
+
+class _Words(NamedTuple):
+    """The attributes of a call."""
+
+    stride: tuple[int, ...]
+    padding: tuple[int, ...]
+    output_padding: tuple[int, ...]
+    groups: int
+    dilation: tuple[int, ...]
+
+
+class _Prepared(NamedTuple):
+    """An operator, and of what it was made."""
+
+    state: tuple[Any, ...]
+    bias: Optional[weakref.ref[Tensor]]
+    operator: outstride.ConvTranspose
+
+
+_PREPARED: Any = WeakTensorKeyDictionary()
+"""By weight, the operator that was used last with it; gone as soon as the weight is."""
+
+
+def _operator(weight: Tensor, bias: Optional[Tensor], words: _Words) -> outstride.ConvTranspose:
+    def prepare() -> outstride.ConvTranspose:
+        return outstride.ConvTranspose(
+            weight.detach(), None if bias is None else bias.detach(), dialect="torch", **words._asdict()
+        )
+
+    if any(tensor is not None and tensor.is_inference() for tensor in (weight, bias)):
+        # PyTorch does not count the changes of such tensors.
+        return prepare()
+    state = (words, *(_state(tensor) for tensor in (weight, bias) if tensor is not None))
+    known: Optional[_Prepared] = _PREPARED.get(weight)
+    if known is None or known.state != state or (known.bias and known.bias()) is not bias:
+        known = _Prepared(state, None if bias is None else weakref.ref(bias), prepare())
+        _PREPARED[weight] = known
+    return known.operator
+
+
+def _state(tensor: Tensor) -> tuple[int, int]:
+    return tensor.data_ptr(), tensor._version
+
+
+class _Forward:
+    """`forward` of the modules, computed by outstride."""
+
+    def forward(self: Any, input: Tensor, output_size: Optional[list[int]] = None) -> Tensor:
+        axes = len(self.kernel_size)
+        output_padding = self._output_padding(
+            input, output_size, self.stride, self.padding, self.kernel_size, axes, self.dilation
+        )
+        if torch.is_autocast_enabled("cpu"):
+            input = input.to(self.weight.dtype)
+        result: Tensor = conv_transpose(
+            input, self.weight, self.bias, self.stride, self.padding, output_padding, self.groups, self.dilation
+        )
+        return result
+
+
+class ConvTranspose1d(_Forward, nn.ConvTranspose1d):
+    """`nn.ConvTranspose1d`, computed by outstride."""
+
+
+class ConvTranspose2d(_Forward, nn.ConvTranspose2d):
+    """`nn.ConvTranspose2d`, computed by outstride."""
+
+
+class ConvTranspose3d(_Forward, nn.ConvTranspose3d):
+    """`nn.ConvTranspose3d`, computed by outstride."""
+
+
+_CLASSES: dict[type[nn.Module], type[nn.Module]] = {
+    nn.ConvTranspose1d: ConvTranspose1d,
+    nn.ConvTranspose2d: ConvTranspose2d,
+    nn.ConvTranspose3d: ConvTranspose3d,
+}
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """What `replace_conv_transpose` did."""
+
+    swapped: list[str] = field(default_factory=list)
+    """The modules that outstride now computes, by name."""
+    left: dict[str, str] = field(default_factory=dict)
+    """The modules that were left as they were, and why."""
+
+    def __str__(self) -> str:
+        lines = [f"swapped {len(self.swapped)}: {', '.join(self.swapped) or 'none'}"]
+        lines += [f"left {name}: {reason}" for name, reason in self.left.items()]
+        return "\n".join(lines)
+
+
+def replace_conv_transpose(module: nn.Module) -> Replacement:
+    """Lets outstride compute every `nn.ConvTranspose1d`, `2d` and `3d` in `module`, itself included.
+
+    Modules are changed in place; parameters, hooks and names of the state stay as they are. What is not swapped says why in the
+    result.
+    """
+    replacement = Replacement()
+    for name, part in module.named_modules():
+        if isinstance(part, _Forward) or not any(isinstance(part, kind) for kind in _CLASSES):
+            continue
+        reason = _reason_to_leave(part)
+        if reason is None:
+            part.__class__ = _CLASSES[type(part)]
+            replacement.swapped.append(name or "the module itself")
+        else:
+            replacement.left[name or "the module itself"] = reason
+    return replacement
+
+
+def _reason_to_leave(module: nn.Module) -> Optional[str]:
+    weight: Union[Tensor, nn.Module] = module.weight
+    if type(module) not in _CLASSES:
+        return f"{type(module).__name__} is a class of its own, whose forward may do something else"
+    if not isinstance(weight, nn.Parameter):
+        return "its weight is computed anew on every call; make it a parameter, as by remove_weight_norm"
+    if weight.device.type != "cpu":
+        return f"it is on {weight.device}; only the CPU computes here"
+    if weight.dtype not in _DTYPES:
+        return f"its type is {weight.dtype}, which nothing is computed in"
+    return None

@@ -1,0 +1,213 @@
+"""PyTorch: its tensors, its modules, its compilers."""
+
+from __future__ import annotations
+
+import copy
+import gc
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from geometries import geometries  # noqa: E402
+from hypothesis import given, settings  # noqa: E402
+from reference import Geometry  # noqa: E402
+from torch import nn  # noqa: E402
+from torch_models import models  # noqa: E402
+
+import outstride  # noqa: E402
+import outstride.torch as ot  # noqa: E402
+
+FUNCTIONS = [nn.functional.conv_transpose1d, nn.functional.conv_transpose2d, nn.functional.conv_transpose3d]
+
+
+@given(geometries())
+def test_results_are_pytorchs(g: Geometry) -> None:
+    x, w, bias = (None if array is None else torch.from_numpy(array) for array in g.tensors())
+    y = outstride.conv_transpose(x, w, bias, **g.attributes)
+    assert type(y) is torch.Tensor
+    torch.testing.assert_close(y, FUNCTIONS[len(g.input) - 1](x, w, bias, **g.attributes), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64, torch.int64])
+def test_tensors_of_every_type_come_back(dtype: torch.dtype) -> None:
+    x, w = torch.arange(12).reshape(1, 2, 6).to(dtype), torch.ones(2, 3, 4).to(dtype)
+    y = outstride.conv_transpose(x, w, stride=2)
+    assert y.dtype == dtype
+    torch.testing.assert_close(y, nn.functional.conv_transpose1d(x.double(), w.double(), stride=2).to(dtype))
+
+
+def test_tensors_are_used_in_place() -> None:
+    x = torch.randn(2, 3, 8, 9).to(memory_format=torch.channels_last)[:, :, ::2]
+    w = torch.randn(3, 5, 4, 4)
+    expected = nn.functional.conv_transpose2d(x, w, stride=2)
+    out = torch.full((*expected.shape, 2), torch.nan)[..., 0]
+    address = out.data_ptr()
+    assert outstride.conv_transpose(x, w, stride=2, out=out) is out
+    assert out.data_ptr() == address
+    torch.testing.assert_close(out, expected)
+
+
+def test_results_outlive_everything() -> None:
+    y = outstride.conv_transpose(torch.ones(1, 1, 2), torch.ones(1, 1, 2))
+    z = y.view(-1)[1:]
+    del y
+    gc.collect()
+    assert z.tolist() == [2, 1]
+    z.add_(1)
+
+
+def test_tensors_elsewhere_or_with_gradients_are_refused() -> None:
+    w = torch.ones(1, 1, 2)
+    with pytest.raises((BufferError, RuntimeError), match="gradient"):
+        outstride.conv_transpose(torch.ones(1, 1, 2, requires_grad=True), w)
+    with pytest.raises(Exception, match="meta|device|storage"):
+        outstride.conv_transpose(torch.ones(1, 1, 2, device="meta"), w)
+
+
+ARGUMENTS = [
+    (torch.randn(2, 4, 7), torch.randn(4, 3, 4), torch.randn(6), [2], [1], [1], 2, [1]),
+    (torch.randn(1, 3, 5, 6), torch.randn(3, 2, 3, 2), None, [2, 1], [1, 0], [0, 0], 1, [1, 2]),
+    (torch.randn(3, 3, 4, 4), torch.randn(3, 2, 2, 2, 2), None, [2, 2, 2], [0] * 3, [0] * 3, 1, [1] * 3),
+]
+
+
+@pytest.mark.parametrize("arguments", ARGUMENTS, ids=["1d", "2d", "3d without a batch"])
+@pytest.mark.parametrize("gradients", [False, True])
+def test_the_operator_is_registered_as_pytorch_wants_it(arguments: tuple, gradients: bool) -> None:
+    tensors = [t if t is None else t.clone().requires_grad_(gradients) for t in arguments[:3]]
+    torch.library.opcheck(torch.ops.outstride.conv_transpose.default, (*tensors, *arguments[3:]))
+
+
+def test_gradients_are_pytorchs() -> None:
+    x, w, bias, *words = ARGUMENTS[0]
+    grads = []
+    for function in (ot.conv_transpose, nn.functional.conv_transpose1d):
+        tensors = [t.clone().requires_grad_() for t in (x, w, bias)]
+        function(*tensors, *words).square().sum().backward()
+        grads.append([t.grad for t in tensors])
+    torch.testing.assert_close(*grads)
+
+
+@pytest.mark.parametrize("name", list(models(full=False)))
+def test_swapped_models_give_the_same(name: str) -> None:
+    model, x = models(full=False)[name]
+    swapped = copy.deepcopy(model)
+    done = ot.replace_conv_transpose(swapped)
+    assert len(done.swapped) >= 4 and not done.left
+    assert swapped.state_dict().keys() == model.state_dict().keys()
+    with torch.inference_mode():
+        torch.testing.assert_close(swapped(x), model(x))
+    torch.testing.assert_close(swapped(x), model(x))
+
+
+def small() -> tuple[nn.Module, torch.Tensor]:
+    model = nn.Sequential(nn.ConvTranspose2d(3, 4, 4, 2, 1), nn.ReLU(), nn.ConvTranspose2d(4, 2, 3, 2, 1, 1))
+    return model.eval(), torch.randn(1, 3, 5, 6)
+
+
+def test_models_can_be_compiled() -> None:
+    model, x = small()
+    expected = model(x)
+    ot.replace_conv_transpose(model)
+    compiled = torch.compile(model, fullgraph=True, dynamic=True, backend="aot_eager")
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(x), expected)
+        wide = torch.randn(2, 3, 7, 9)
+        torch.testing.assert_close(compiled(wide), model(wide))
+
+
+def test_models_can_be_exported() -> None:
+    model, x = small()
+    expected = model(x)
+    ot.replace_conv_transpose(model)
+    size = torch.export.Dim("height", min=2, max=64)
+    program = torch.export.export(model, (x,), dynamic_shapes=({2: size},))
+    torch.testing.assert_close(program.module()(x), expected)
+    tall = torch.randn(1, 3, 11, 6)
+    torch.testing.assert_close(program.module()(tall), model(tall))
+
+
+def test_weights_are_prepared_once_and_again_after_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    prepared = []
+    monkeypatch.setattr(outstride, "ConvTranspose", lambda *a, **k: prepared.append(1) or Original(*a, **k))
+    Original = outstride._native.ConvTranspose  # noqa: N806
+    module, x = nn.ConvTranspose1d(2, 3, 4, 2), torch.randn(1, 2, 5)
+    reference = copy.deepcopy(module)
+    ot.replace_conv_transpose(module)
+    for length in (5, 6, 5):
+        with torch.inference_mode():
+            module(x[..., :length])
+    module(x)
+    assert len(prepared) == 1
+    with torch.no_grad():
+        for part in (module, reference):
+            part.weight.mul_(2)
+            part.bias.add_(1)
+    torch.testing.assert_close(module(x), reference(x))
+    assert len(prepared) == 2
+    state = {"weight": torch.randn(2, 3, 4), "bias": torch.randn(3)}
+    for part in (module, reference):
+        part.load_state_dict(state)
+    torch.testing.assert_close(module(x), reference(x))
+    for part in (module, reference):
+        part.double()
+    torch.testing.assert_close(module(x.double()), reference(x.double()))
+
+
+def test_prepared_weights_go_with_the_model() -> None:
+    module = nn.ConvTranspose1d(2, 3, 4)
+    ot.replace_conv_transpose(module)
+    gc.collect()
+    before = len(ot._PREPARED)
+    module(torch.randn(1, 2, 5))
+    assert len(ot._PREPARED) == before + 1
+    del module
+    gc.collect()
+    assert len(ot._PREPARED) == before
+
+
+def test_a_module_can_be_asked_for_an_output_size() -> None:
+    module, x = nn.ConvTranspose2d(2, 3, 3, 2, 1), torch.randn(1, 2, 5, 5)
+    expected = module(x, output_size=[10, 9])
+    ot.replace_conv_transpose(module)
+    torch.testing.assert_close(module(x, output_size=[10, 9]), expected)
+
+
+def test_what_cannot_be_swapped_says_why() -> None:
+    class Own(nn.ConvTranspose2d):
+        pass
+
+    normed = nn.utils.parametrizations.weight_norm(nn.ConvTranspose1d(2, 2, 3))
+    model = nn.ModuleDict(
+        {
+            "fine": nn.ConvTranspose3d(2, 2, 3),
+            "own": Own(2, 2, 3),
+            "normed": normed,
+            "elsewhere": nn.ConvTranspose1d(2, 2, 3, device="meta"),
+            "complex": nn.ConvTranspose1d(2, 2, 3, dtype=torch.complex64),
+            "other": nn.Conv2d(2, 2, 3),
+        }
+    )
+    done = ot.replace_conv_transpose(model)
+    assert done.swapped == ["fine"]
+    assert list(done.left) == ["own", "normed", "elsewhere", "complex"]
+    assert "left own: Own is a class of its own" in str(done)
+    assert "it is on meta" in done.left["elsewhere"] and "complex64" in done.left["complex"]
+    assert ot.replace_conv_transpose(model).swapped == [], "what is swapped stays swapped"
+
+
+def test_a_module_can_be_swapped_itself_under_autocast() -> None:
+    module, x = nn.ConvTranspose1d(2, 3, 4), torch.randn(1, 2, 5)
+    assert ot.replace_conv_transpose(module).swapped == ["the module itself"]
+    with torch.autocast("cpu", torch.bfloat16):
+        assert module(x.bfloat16()).shape == (1, 3, 8)
+
+
+@settings(max_examples=100)
+@given(geometries())
+def test_numpy_weights_serve_torch_tensors(g: Geometry) -> None:
+    x, w, bias = g.tensors()
+    y = outstride.conv_transpose(torch.from_numpy(x), w, bias, **g.attributes)
+    np.testing.assert_array_equal(y.numpy(), outstride.conv_transpose(x, w, bias, **g.attributes))

@@ -1,0 +1,117 @@
+"""Models with transposed convolutions, as they are published, at any width; run as a program, this times them before and after
+the swap."""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+
+def dcgan(width: int = 64, latent: int = 100) -> nn.Module:
+    """The generator of DCGAN for 64×64 pictures."""
+    layers: list[nn.Module] = []
+    channels = [latent, 8 * width, 4 * width, 2 * width, width]
+    for index, (before, after) in enumerate(zip(channels, channels[1:], strict=False)):
+        stride, padding = (1, 0) if index == 0 else (2, 1)
+        layers += [nn.ConvTranspose2d(before, after, 4, stride, padding, bias=False), nn.BatchNorm2d(after), nn.ReLU(True)]
+    return nn.Sequential(*layers, nn.ConvTranspose2d(width, 3, 4, 2, 1, bias=False), nn.Tanh())
+
+
+class ResBlock(nn.Module):
+    """HiFi-GAN's residual block: three pairs of convolutions of growing dilation."""
+
+    def __init__(self, channels: int, kernel: int) -> None:
+        super().__init__()
+        same = lambda d: nn.Conv1d(channels, channels, kernel, 1, d * (kernel - 1) // 2, d)  # noqa: E731
+        self.pairs = nn.ModuleList(nn.ModuleList([same(d), same(1)]) for d in (1, 3, 5))
+
+    def forward(self, x: Tensor) -> Tensor:
+        for first, second in self.pairs:
+            x = x + second(F.leaky_relu(first(F.leaky_relu(x, 0.1)), 0.1))
+        return x
+
+
+class HiFiGan(nn.Module):
+    """The generator of HiFi-GAN (V1 at width 512): 80 mel bands to a waveform 256 times as long."""
+
+    def __init__(self, width: int = 512) -> None:
+        super().__init__()
+        self.before = nn.Conv1d(80, width, 7, 1, 3)
+        self.ups, self.blocks = nn.ModuleList(), nn.ModuleList()
+        for rate, kernel in ((8, 16), (8, 16), (2, 4), (2, 4)):
+            self.ups.append(nn.ConvTranspose1d(width, width // 2, kernel, rate, (kernel - rate) // 2))
+            width //= 2
+            self.blocks.append(nn.ModuleList(ResBlock(width, kernel) for kernel in (3, 7, 11)))
+        self.after = nn.Conv1d(width, 1, 7, 1, 3)
+
+    def forward(self, mel: Tensor) -> Tensor:
+        x = self.before(mel)
+        for up, blocks in zip(self.ups, self.blocks, strict=True):
+            x = up(F.leaky_relu(x, 0.1))
+            x = sum(block(x) for block in blocks) / len(blocks)
+        return torch.tanh(self.after(F.leaky_relu(x)))
+
+
+class UNetDecoder(nn.Module):
+    """The decoder of a U-Net: upsampling by transposed convolution, beside what the encoder saw."""
+
+    def __init__(self, width: int = 1024, steps: int = 4) -> None:
+        super().__init__()
+        self.ups, self.convs = nn.ModuleList(), nn.ModuleList()
+        for _ in range(steps):
+            half = width // 2
+            self.ups.append(nn.ConvTranspose2d(width, half, 2, 2))
+            self.convs.append(nn.Sequential(nn.Conv2d(width, half, 3, 1, 1), nn.ReLU(), nn.Conv2d(half, half, 3, 1, 1), nn.ReLU()))
+            width = half
+
+    def forward(self, x: Tensor) -> Tensor:
+        for up, conv in zip(self.ups, self.convs, strict=True):
+            x = up(x)
+            x = conv(torch.cat([x, torch.zeros_like(x)], 1))
+        return x
+
+
+def models(full: bool) -> dict[str, tuple[nn.Module, Tensor]]:
+    """Each model with an input: as published, or small enough for tests."""
+    torch.manual_seed(0)
+    shrink = 1 if full else 8
+    return {
+        "DCGAN generator, batch 8": (dcgan(64 // shrink).eval(), torch.randn(8, 100, 1, 1)),
+        "HiFi-GAN V1, 64 frames": (HiFiGan(512 // shrink).eval(), torch.randn(1, 80, 64 if full else 8)),
+        "U-Net decoder, 16×16 upwards": (UNetDecoder(1024 // shrink // 2).eval(), torch.randn(1, 1024 // shrink // 2, 16, 16)),
+    }
+
+
+def seconds(model: nn.Module, x: Tensor, budget: float) -> float:
+    with torch.inference_mode():
+        model(x)
+        start, times = time.perf_counter(), []
+        while len(times) < 5 or time.perf_counter() - start < budget:
+            begin = time.perf_counter()
+            model(x)
+            times.append(time.perf_counter() - begin)
+    return statistics.median(times)
+
+
+def main() -> None:
+    import copy
+
+    import outstride.torch
+
+    budget = float(sys.argv[1]) if len(sys.argv) > 1 else 2.0
+    print("| model | before, ms | after, ms | times faster |\n|---|---|---|---|")
+    for name, (model, x) in models(full=True).items():
+        swapped = copy.deepcopy(model)
+        outstride.torch.replace_conv_transpose(swapped)
+        turns = [(seconds(model, x, budget), seconds(swapped, x, budget)) for _ in range(3)]
+        before, after = (statistics.median(times) for times in zip(*turns, strict=True))
+        print(f"| {name} | {before * 1e3:.2f} | {after * 1e3:.2f} | {before / after:.2f} |")
+
+
+if __name__ == "__main__":
+    main()
