@@ -42,7 +42,7 @@ def conv_transpose(
     """
     axes = len(getattr(w, "shape", ())) - 2
     if axes <= _TORCH_AXES:
-        spelt = {
+        spelt: dict[str, Any] = {
             "dialect": "torch",
             "stride": stride,
             "padding": padding,
