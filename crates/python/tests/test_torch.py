@@ -194,6 +194,7 @@ def test_what_cannot_be_swapped_says_why() -> None:
     assert done.swapped == ["fine"]
     assert list(done.left) == ["own", "normed", "elsewhere", "complex"]
     assert "left own: Own is a class of its own" in str(done)
+    assert "computed anew on every call" in done.left["normed"]
     assert "it is on meta" in done.left["elsewhere"] and "complex64" in done.left["complex"]
     assert ot.replace_conv_transpose(model).swapped == [], "what is swapped stays swapped"
 

@@ -206,10 +206,11 @@ def replace_conv_transpose(module: nn.Module) -> Replacement:
 
 def _reason_to_leave(module: nn.Module) -> Optional[str]:
     weight: Union[Tensor, nn.Module] = module.weight
+    if not isinstance(weight, nn.Parameter):
+        fix = "make it a parameter, as by torch.nn.utils.parametrize.remove_parametrizations"
+        return f"its weight is computed anew on every call; {fix}"
     if type(module) not in _CLASSES:
         return f"{type(module).__name__} is a class of its own, whose forward may do something else"
-    if not isinstance(weight, nn.Parameter):
-        return "its weight is computed anew on every call; make it a parameter, as by remove_weight_norm"
     if weight.device.type != "cpu":
         return f"it is on {weight.device}; only the CPU computes here"
     if weight.dtype not in _DTYPES:
