@@ -70,7 +70,7 @@ impl ConvTranspose {
         };
         let executor = threads.map(|threads| executor(Some(threads))).transpose()?;
         self.run(py, &input, &mut output, executor, 1)?;
-        Ok(output.into_result())
+        output.into_result()
     }
 
     /// The shape of the result for an input of this shape.

@@ -81,11 +81,16 @@ def compare(
 ) -> Comparison:
     """Times layers here and with every peer that is installed, or those named, for about `seconds` each."""
     chosen = ["outstride", *(_peers.installed() if peers is None else peers)]
-    threads = threads or len(os.sched_getaffinity(0))
+    threads = threads or _available_threads()
     comparison = Comparison({}, {})
     for name, layer in layers.items():
         comparison.milliseconds[name], comparison.failures[name] = _measure(layer, chosen, threads, seconds)
     return comparison
+
+
+def _available_threads() -> int:
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def _measure(

@@ -12,21 +12,28 @@ use super::{Borrowed, Kind};
 /// Memory for a result.
 pub(crate) struct Output<'py> {
     pub(crate) borrowed: Borrowed<'py>,
-    result: Bound<'py, PyAny>,
+    result: Made<'py>,
+}
+
+/// What the caller gets.
+enum Made<'py> {
+    /// This array itself.
+    Array(Bound<'py, PyAny>),
+    /// What the library of `like` makes of the tensor.
+    Export { tensor: Bound<'py, Export>, like: Bound<'py, PyAny> },
 }
 
 impl<'py> Output<'py> {
     /// The caller's own.
     pub(crate) fn given(out: &Bound<'py, PyAny>) -> PyResult<Self> {
-        Ok(Output { borrowed: Borrowed::for_writing("out", out)?, result: out.clone() })
+        Ok(Output { borrowed: Borrowed::for_writing("out", out)?, result: Made::Array(out.clone()) })
     }
 
-    /// New memory of this shape, and a result of the same kind as the input `x`.
+    /// New memory of this shape for a result of the same kind as the input `x`.
     pub(crate) fn like(object: &Bound<'py, PyAny>, x: &Borrowed<'py>, shape: &[usize]) -> PyResult<Self> {
         let py = object.py();
         if x.kind == Kind::Numpy {
-            let result = empty(py, shape, &object.getattr(pyo3::intern!(py, "dtype"))?)?;
-            return Ok(Output { borrowed: Borrowed::for_writing("out", &result)?, result });
+            return Self::given(&empty(py, shape, &object.getattr(pyo3::intern!(py, "dtype"))?)?);
         }
         // NumPy has no bfloat16, but memory has no type.
         let dtype = x.dtype();
@@ -34,18 +41,21 @@ impl<'py> Output<'py> {
         let storage = empty(py, shape, type_name(stored).into_pyobject(py)?.as_any())?;
         let mut borrowed = Borrowed::for_writing("out", &storage)?;
         borrowed.memory = borrowed.memory.reinterpreted(dtype);
-        let export = Export::new(dtype, shape.to_vec(), borrowed.memory.lowest(), storage.unbind());
-        let export = Bound::new(py, export)?.into_any();
-        let result = match from_dlpack(object)? {
-            Some(from_dlpack) => from_dlpack.call1((export,))?,
-            // A library that takes no tensors from others gets one that others can take.
-            None => export,
-        };
+        let tensor = Export::new(dtype, shape.to_vec(), borrowed.memory.lowest(), storage.unbind());
+        let result = Made::Export { tensor: Bound::new(py, tensor)?, like: object.clone() };
         Ok(Output { borrowed, result })
     }
 
-    pub(crate) fn into_result(self) -> Bound<'py, PyAny> {
-        self.result
+    /// What the caller gets. Only now, with the values in place: a library may copy what it takes.
+    pub(crate) fn into_result(self) -> PyResult<Bound<'py, PyAny>> {
+        match self.result {
+            Made::Array(array) => Ok(array),
+            Made::Export { tensor, like } => match from_dlpack(&like)? {
+                Some(from_dlpack) => from_dlpack.call1((tensor,)),
+                // A library that takes no tensors from others gets one that others can take.
+                None => Ok(tensor.into_any()),
+            },
+        }
     }
 }
 
