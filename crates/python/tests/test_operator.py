@@ -6,6 +6,7 @@ import copy
 import multiprocessing
 import pickle
 import sys
+import sysconfig
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -158,7 +159,7 @@ def test_other_threads_run_while_it_computes() -> None:
 
 
 def test_it_keeps_the_gil_off_where_there_is_none() -> None:
-    if not hasattr(sys, "_is_gil_enabled"):
+    if not sysconfig.get_config_var("Py_GIL_DISABLED"):
         pytest.skip("an interpreter that always has a GIL")
     assert not sys._is_gil_enabled()
 

@@ -40,7 +40,7 @@ def test_the_package_keeps_its_own_promises() -> None:
 CALLER = """
 import numpy as np
 import outstride
-from typing import assert_type
+from typing_extensions import assert_type
 x = np.ones((1, 1, 3), np.float32)
 y = outstride.conv_transpose(x, x, stride=(2,), activation=("LeakyRelu", 0.1))
 assert_type(y, np.ndarray[tuple[int, int, int], np.dtype[np.float32]])
