@@ -45,22 +45,6 @@ impl<'a, T: Copy> Output<'a, T> {
         }
     }
 
-    /// Writes one value.
-    ///
-    /// # Panics
-    ///
-    /// If the element lies outside the memory.
-    ///
-    /// # Safety
-    ///
-    /// No other thread may write this element at the same time.
-    #[inline]
-    pub unsafe fn set(&self, index: isize, value: T) {
-        self.check(index, 1, 1);
-        // SAFETY: the element is inside; the caller vouches for exclusiveness.
-        unsafe { self.start.offset(index).write(value) };
-    }
-
     /// Index 0 of the memory.
     pub(crate) fn start(&self) -> *mut T {
         self.start

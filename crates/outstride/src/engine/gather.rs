@@ -1,42 +1,14 @@
-//! Input where kernels can read it, in place or copied box by box: channels side by side for panels, positions of a row
-//! side by side for pixels.
+//! Input with the positions of a row side by side, as pixel kernels read it: where it lies, or copied box by box.
 
 use outstride_kernels::Scalar;
 
 use super::axis::{EngineAxis, Span};
 use super::boxes::Boxes;
+use super::channels::position_strides;
 
 /// Input of one box where the weights do not stay in the second-level cache, and every box means another pass over
 /// them.
 pub(crate) const INPUT_BYTES_PER_PASS: usize = 5 << 18;
-
-/// Input positions with their channels side by side.
-pub(crate) struct Rows<'a, T> {
-    /// Channel 0 of the input position with all indices 0 (which a copied box need not contain).
-    origin: *const T,
-    /// Per axis, the distance between positions.
-    strides: Vec<isize>,
-    memory: std::marker::PhantomData<&'a [T]>,
-}
-
-impl<T> Rows<'_, T> {
-    pub(crate) fn origin(&self) -> *const T {
-        self.origin
-    }
-
-    pub(crate) fn stride(&self, axis: usize) -> isize {
-        self.strides[axis]
-    }
-}
-
-/// The input positions that a box of positions `q` reads, per axis, clipped to the input.
-pub(crate) fn needed(axes: &[EngineAxis<'_>], spans: &[Span], reach: &[usize]) -> Vec<Span> {
-    let of_axis = |((axis, span), &reach): ((&EngineAxis<'_>, &Span), &usize)| {
-        let wanted = Span { first: span.first - reach as i64, count: span.count + reach };
-        wanted.intersect(&Span { first: 0, count: axis.input })
-    };
-    axes.iter().zip(spans).zip(reach).map(of_axis).collect()
-}
 
 /// How many input positions a box of `chunk` positions reads at most.
 pub(crate) fn input_positions(axes: &[EngineAxis<'_>], chunk: &[usize], reach: &[usize]) -> usize {
@@ -49,49 +21,6 @@ pub(crate) fn input_positions(axes: &[EngineAxis<'_>], chunk: &[usize], reach: &
 pub(crate) fn positions_of_first(axes: &[EngineAxis<'_>], boxes: &Boxes, reach: &[usize]) -> usize {
     let chunk: Vec<usize> = boxes.get(0).iter().map(|span| span.count).collect();
     input_positions(axes, &chunk, reach)
-}
-
-/// Reads the input where it lies: its channels are already side by side.
-pub(crate) fn in_place<'a, T>(x: &'a [T], offset: usize, axes: &[EngineAxis<'_>]) -> Rows<'a, T> {
-    Rows {
-        origin: x.as_ptr().wrapping_add(offset),
-        strides: axes.iter().map(|axis| axis.x_stride).collect(),
-        memory: std::marker::PhantomData,
-    }
-}
-
-/// Copies a box of the input, channels innermost, into `scratch`.
-pub(crate) fn copied<'a, T: Scalar>(
-    x: &[T],
-    offset: usize,
-    axes: &[EngineAxis<'_>],
-    needed: &[Span],
-    channels: usize,
-    channel_stride: isize,
-    scratch: &'a mut Vec<T>,
-) -> Rows<'a, T> {
-    let positions: usize = needed.iter().map(|span| span.count).product();
-    scratch.resize(positions * channels, T::default());
-    let strides = packed_strides(needed, channels);
-    let last = &axes[axes.len() - 1];
-    if channels > 0 {
-        for_each_row(axes, offset, needed, |row, from, len| {
-            let target = &mut scratch[row * len * channels..][..len * channels];
-            transpose(x, from, last.x_stride, channel_stride, channels, target);
-        });
-    }
-    Rows { origin: origin(scratch, needed, &strides), strides, memory: std::marker::PhantomData }
-}
-
-/// The strides of a copied box, `innermost` elements per position of the last axis.
-fn packed_strides(needed: &[Span], innermost: usize) -> Vec<isize> {
-    let mut strides = vec![0isize; needed.len()];
-    let mut stride = innermost as isize;
-    for (axis, span) in needed.iter().enumerate().rev() {
-        strides[axis] = stride;
-        stride *= span.count.max(1) as isize;
-    }
-    strides
 }
 
 /// Where index 0 of every axis of a copied box would lie; only the copied positions are ever read.
@@ -121,32 +50,6 @@ fn for_each_row(
             from += (needed[axis].first as isize + index as isize) * axes[axis].x_stride;
         }
         visit(row, from, needed[last].count);
-    }
-}
-
-/// Copies one row: `target[position][channel]` from positions and channels at the given strides, in blocks that keep
-/// both sides in cache.
-fn transpose<T: Scalar>(
-    x: &[T],
-    from: isize,
-    position_stride: isize,
-    channel_stride: isize,
-    channels: usize,
-    target: &mut [T],
-) {
-    const BLOCK: usize = 16;
-    for (block, positions) in target.chunks_mut(BLOCK * channels).enumerate() {
-        let from = from + (block * BLOCK) as isize * position_stride;
-        let count = positions.len() / channels;
-        for first in (0..channels).step_by(BLOCK) {
-            for channel in first..channels.min(first + BLOCK) {
-                let at = from + channel as isize * channel_stride;
-                for position in 0..count {
-                    positions[position * channels + channel] =
-                        x[(at + position as isize * position_stride) as usize];
-                }
-            }
-        }
     }
 }
 
@@ -220,7 +123,8 @@ pub(crate) fn copied_planes<'a, T: Scalar>(
 ) -> Planes<'a, T> {
     let plane = plane_stride(needed);
     scratch.resize(plane * channels, T::default());
-    let strides = packed_strides(needed, 1);
+    let (strides, _) = position_strides(needed, &Vec::from_iter(0..needed.len()));
+    let strides: Vec<isize> = strides.into_iter().map(|stride| stride as isize).collect();
     let last = &axes[axes.len() - 1];
     for_each_row(axes, offset, needed, |row, from, len| {
         for channel in 0..channels {

@@ -5,7 +5,8 @@ use outstride_spec::Phase;
 
 use super::axis::{EngineAxis, Span, meeting};
 use super::boxes::Boxes;
-use super::gather::{self, Rows, input_positions};
+use super::channels::{self, ChannelBlocks, Input};
+use super::gather::{self, input_positions};
 use super::pack::PackedFilter;
 use super::problem::Problem;
 
@@ -58,28 +59,24 @@ impl LanePlan {
     pub(crate) fn run<T: Real>(&self, problem: &Problem<'_, T>, task: usize) {
         let spans = self.boxes.get(task);
         let filter = problem.filter;
-        let mut scratch = Vec::new();
-        let rows = if self.in_place {
-            gather::in_place(problem.x, problem.x_offset, &problem.axes)
-        } else {
-            gather::copied(
-                problem.x,
-                problem.x_offset,
-                &problem.axes,
-                &gather::needed(&problem.axes, &spans, &self.reach),
-                filter.groups,
-                problem.x_channel_stride,
-                &mut scratch,
-            )
-        };
-        let mut worker =
-            Worker { problem, row: Vec::new(), taps: Vec::new(), out: vec![T::default(); filter.groups] };
-        let phases: usize = filter.phases.iter().map(Vec::len).product();
-        for phase in 0..phases {
-            let mut parts = vec![&problem.axes[0].phases[0]];
-            parts.extend(filter.phase(phase));
-            worker.phase(&parts, &spans, &rows);
-        }
+        let channels = ChannelBlocks::whole(filter.groups);
+        problem.scratch.with(|scratch| {
+            let input = if self.in_place {
+                Input::in_place(problem, 0, channels)
+            } else {
+                // Only taps that meet the input are ever read.
+                let needed = channels::needed(&problem.axes, &spans, &self.reach, false);
+                Input::copied(problem, 0, channels, needed, &mut scratch.input)
+            };
+            let mut worker =
+                Worker { problem, row: Vec::new(), taps: Vec::new(), out: vec![T::default(); filter.groups] };
+            let phases: usize = filter.phases.iter().map(Vec::len).product();
+            for phase in 0..phases {
+                let mut parts = vec![&problem.axes[0].phases[0]];
+                parts.extend(filter.phase(phase));
+                worker.phase(&parts, &spans, &input);
+            }
+        });
     }
 }
 
@@ -102,7 +99,7 @@ struct RowTaps<T> {
 
 impl<T: Real> Worker<'_, T> {
     /// Computes all positions of one phase within a box.
-    fn phase(&mut self, parts: &[&Phase], spans: &[Span], rows: &Rows<'_, T>) {
+    fn phase(&mut self, parts: &[&Phase], spans: &[Span], input: &Input<'_, T>) {
         let axes = &self.problem.axes;
         let last = axes.len() - 1;
         let spans: Vec<Span> = (0..axes.len())
@@ -113,7 +110,7 @@ impl<T: Real> Worker<'_, T> {
         }
         let mut q: Vec<i64> = spans[..last].iter().map(|span| span.first).collect();
         loop {
-            self.row(parts, &q, &spans[last], rows);
+            self.row(parts, &q, &spans[last], input);
             let Some(axis) = (0..last).rev().find(|&axis| q[axis] + 1 < spans[axis].end()) else { return };
             q[axis] += 1;
             for axis in axis + 1..last {
@@ -123,12 +120,12 @@ impl<T: Real> Worker<'_, T> {
     }
 
     /// Computes the positions `span` of the last axis.
-    fn row(&mut self, parts: &[&Phase], q: &[i64], span: &Span, rows: &Rows<'_, T>) {
+    fn row(&mut self, parts: &[&Phase], q: &[i64], span: &Span, input: &Input<'_, T>) {
         let problem = self.problem;
         let kernels = problem.filter.kernels;
         let (last, residue) = (&problem.axes[q.len()], parts[q.len()].residue);
         self.row.clear();
-        self.collect_taps(parts, q, rows.origin(), 0, rows);
+        self.collect_taps(parts, q, input.origin(0), 0, input);
         let outer = problem.axes.iter().zip(q.iter().zip(parts));
         let base: isize = outer
             .map(|(axis, (&q, phase))| axis.output_at(q, phase.residue) as isize * axis.y_stride)
@@ -143,7 +140,7 @@ impl<T: Real> Worker<'_, T> {
             for row in &self.row {
                 for tap in &taps[window.clone()] {
                     let index = (q - tap.delta as i64) as isize;
-                    let input = row.input.wrapping_offset(index * rows.stride(problem.axes.len() - 1));
+                    let input = row.input.wrapping_offset(index * input.strides[problem.axes.len() - 1]);
                     let weights = problem.filter.depthwise_weights(row.element + tap.kernel).as_ptr();
                     self.taps.push(LaneTap { input, weights });
                 }
@@ -164,23 +161,23 @@ impl<T: Real> Worker<'_, T> {
         &mut self,
         parts: &[&Phase],
         q: &[i64],
-        input: *const T,
+        at: *const T,
         element: usize,
-        rows: &Rows<'_, T>,
+        input: &Input<'_, T>,
     ) {
         let problem = self.problem;
         let axis = problem.axes.len() - parts.len();
         let size = if axis == 0 { 1 } else { problem.filter.kernel[axis - 1] };
         let Some(&position) = q.get(axis) else {
-            self.row.push(RowTaps { input, element: element * size });
+            self.row.push(RowTaps { input: at, element: element * size });
             return;
         };
         let deltas: Vec<usize> = parts[0].taps.iter().map(|tap| tap.delta).collect();
         let inside = Span { first: 0, count: problem.axes[axis].input };
         for tap in &parts[0].taps[meeting(&deltas, Span { first: position, count: 1 }, inside)] {
             let index = (position - tap.delta as i64) as isize;
-            let input = input.wrapping_offset(index * rows.stride(axis));
-            self.collect_taps(&parts[1..], q, input, element * size + tap.kernel, rows);
+            let at = at.wrapping_offset(index * input.strides[axis]);
+            self.collect_taps(&parts[1..], q, at, element * size + tap.kernel, input);
         }
     }
 }

@@ -12,6 +12,7 @@
 mod aligned;
 mod axis;
 mod boxes;
+mod channels;
 mod fill;
 mod gather;
 mod lane;

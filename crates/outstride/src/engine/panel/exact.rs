@@ -3,8 +3,8 @@
 use outstride_kernels::Real;
 
 use super::super::axis::{Span, meeting};
+use super::super::channels::ChannelBlocks;
 use super::bundle::Member;
-use super::input::ChannelBlocks;
 use super::panels_of;
 use super::run::Site;
 use super::sums::Prepared;

@@ -5,7 +5,6 @@
 
 mod bundle;
 mod exact;
-mod input;
 mod matrix;
 mod planes;
 mod rows;
@@ -22,9 +21,9 @@ use outstride_kernels::{PART_ROW, Real, TILE_ROWS};
 use super::Strides;
 use super::axis::{EngineAxis, Span};
 use super::boxes::Boxes;
+use super::channels::{self, ChannelBlocks};
 use super::pack::{Form, PackedFilter, Panels};
 use bundle::{Bundle, Member};
-use input::ChannelBlocks;
 pub(crate) use matrix::MatrixWeights;
 use matrix::parts_len;
 use rows::Strips;
@@ -232,7 +231,7 @@ impl PanelPlan {
             return 1.0;
         }
         let spans = self.boxes.get(0);
-        let (strides, _) = input::position_strides(&self.needed(axes, &spans), &self.order);
+        let (strides, _) = channels::position_strides(&self.needed(axes, &spans), &self.order);
         let strides: Vec<isize> = strides.into_iter().map(|stride| stride as isize).collect();
         let tiles = Strips::tiles(&spans, &self.order, &strides, TILE_ROWS);
         let positions: usize = spans.iter().map(|span| span.count).product();
@@ -279,7 +278,7 @@ impl PanelPlan {
                 count: span.count + (greatest - least) as usize,
             })
             .collect();
-        input::needed(axes, &positions, &self.reach, self.are_apart(spans[0].count))
+        channels::needed(axes, &positions, &self.reach, self.are_apart(spans[0].count))
     }
 
     /// Whether positions that differ by more than their batch, of which there are so many in a box, are computed together.

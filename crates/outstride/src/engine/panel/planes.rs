@@ -4,9 +4,9 @@
 use outstride_kernels::Real;
 
 use super::super::axis::Span;
+use super::super::channels::position_strides;
 use super::super::problem::Problem;
 use super::bundle::Bundle;
-use super::input::position_strides;
 use super::panels_of;
 use super::rows::Positions;
 use super::run::Site;

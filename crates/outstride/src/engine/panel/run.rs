@@ -3,10 +3,10 @@
 use outstride_kernels::{Real, TILE_ROWS};
 
 use super::super::axis::Span;
+use super::super::channels::Input;
 use super::super::problem::Problem;
 use super::super::scratch::Scratch;
 use super::bundle::Bundle;
-use super::input::Input;
 use super::matrix::{MatrixSums, PartsInput, padded_tiles};
 use super::planes::Stretches;
 use super::rows::Positions;

@@ -4,10 +4,10 @@
 use outstride_kernels::Real;
 
 use super::super::axis::Span;
+use super::super::channels::position_strides;
 use super::super::pack::Segment;
 use super::super::problem::Problem;
 use super::bundle::Member;
-use super::input::position_strides;
 use super::panels_of;
 use super::run::Site;
 use super::sums::PanelGroup;

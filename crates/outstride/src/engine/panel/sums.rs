@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use outstride_kernels::{PanelTile, Real};
 
+use super::super::channels::{ChannelBlocks, Input};
 use super::super::pack::{PackedFilter, Panel};
 use super::bundle::Bundle;
 use super::exact::Exact;
-use super::input::{ChannelBlocks, Input};
 use super::panels_of;
 use super::run::Site;
 use super::store::store_positions;

@@ -5,8 +5,8 @@ use std::ops::Range;
 use outstride_kernels::{MAX_ROWS, PanelTap, Real};
 
 use super::super::axis::{EngineAxis, Span, meeting};
+use super::super::channels::Input;
 use super::bundle::Member;
-use super::input::Input;
 use super::rows::{Piece, Positions};
 
 /// The taps of a tile that meet the input, wherever the tile's rows stand.

@@ -12,6 +12,7 @@ use outstride_kernels::Real;
 
 use super::axis::{EngineAxis, Span};
 use super::boxes::Boxes;
+use super::channels::needed;
 use super::gather::{self, Planes};
 use super::pack::PackedFilter;
 use super::problem::Problem;
@@ -134,7 +135,7 @@ impl PixelPlan {
             let (least, greatest) = self.line_starts;
             *last = Span { first: last.first + least, count: last.count + (greatest - least) as usize };
         }
-        gather::needed(axes, &positions, &self.reach)
+        needed(axes, &positions, &self.reach, false)
     }
 }
 

@@ -4,8 +4,8 @@ use outstride_kernels::{MatrixSession, PART_ROW, PARTS, Real, TILE_ROWS};
 
 use super::super::super::aligned::Aligned;
 use super::super::super::axis::Span;
+use super::super::super::channels::{copy_block, position_strides};
 use super::super::super::problem::Problem;
-use super::super::input::{copy_block, position_strides};
 
 /// A box of the input with zeros around it: `[32 channels][part][position][channel]`.
 pub(in crate::engine::panel) struct PartsInput<'a> {

@@ -1,37 +1,42 @@
-//! The input of a task: where it lies, or copied with zeros around it and channels side by side.
+//! Input with its channels side by side: where it lies, or copied with zeros around it.
 //!
 //! Channels come in blocks: a step of the sums reads one block of all positions, which stays in the cache meanwhile.
 
 use outstride_kernels::Real;
 
-use super::super::aligned::Aligned;
-use super::super::axis::{EngineAxis, Span};
-use super::super::problem::Problem;
+use super::aligned::Aligned;
+use super::axis::{EngineAxis, Span};
+use super::problem::Problem;
 
 /// The most channels of a block.
 const BLOCK_CHANNELS: usize = 256;
 
 /// How the channels of a group are cut into blocks.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ChannelBlocks {
+pub(crate) struct ChannelBlocks {
     channels: usize,
     /// Channels of every block but the last.
-    pub(super) size: usize,
+    pub(crate) size: usize,
 }
 
 impl ChannelBlocks {
-    pub(super) fn new(channels: usize) -> Self {
+    pub(crate) fn new(channels: usize) -> Self {
         let count = channels.div_ceil(BLOCK_CHANNELS).max(1);
         ChannelBlocks { channels, size: channels.div_ceil(count).next_multiple_of(8).min(channels.max(1)) }
     }
 
+    /// All of them in one block.
+    pub(crate) fn whole(channels: usize) -> Self {
+        ChannelBlocks { channels, size: channels.max(1) }
+    }
+
     /// How many channels a block has.
-    pub(super) fn channels(self, block: usize) -> usize {
+    pub(crate) fn channels(self, block: usize) -> usize {
         self.size.min(self.channels - block * self.size)
     }
 
     /// The first channel and the number of channels of each block.
-    pub(super) fn iter(self) -> impl ExactSizeIterator<Item = (usize, usize)> {
+    pub(crate) fn iter(self) -> impl ExactSizeIterator<Item = (usize, usize)> {
         // Without channels there is still one step, which adds the bias.
         let count = self.channels.div_ceil(self.size).max(1);
         (0..count).map(move |block| (block * self.size, self.channels(block)))
@@ -39,21 +44,21 @@ impl ChannelBlocks {
 }
 
 /// Input positions with the channels of a block side by side.
-pub(super) struct Input<'a, T> {
+pub(crate) struct Input<'a, T> {
     /// Channel 0 of the position with all indices 0 (which a copied box need not contain).
     origin: *const T,
     /// Per axis, the distance between positions.
-    pub(super) strides: Vec<isize>,
+    pub(crate) strides: Vec<isize>,
     /// From a block of channels to the next.
     block_stride: isize,
     /// Per axis, the indices that can be read.
-    pub(super) readable: Vec<Span>,
+    pub(crate) readable: Vec<Span>,
     memory: std::marker::PhantomData<&'a [T]>,
 }
 
 impl<'a, T: Real> Input<'a, T> {
     /// Reads the input where it lies: its channels are already side by side.
-    pub(super) fn in_place(problem: &'a Problem<'_, T>, group: usize, blocks: ChannelBlocks) -> Self {
+    pub(crate) fn in_place(problem: &'a Problem<'_, T>, group: usize, blocks: ChannelBlocks) -> Self {
         Input {
             origin: problem.x.as_ptr().wrapping_add(problem.x_group(group)),
             strides: problem.axes.iter().map(|axis| axis.x_stride).collect(),
@@ -64,7 +69,7 @@ impl<'a, T: Real> Input<'a, T> {
     }
 
     /// Copies the indices `needed` of every axis; those outside the input become zeros.
-    pub(super) fn copied(
+    pub(crate) fn copied(
         problem: &Problem<'_, T>,
         group: usize,
         blocks: ChannelBlocks,
@@ -93,7 +98,7 @@ impl<'a, T: Real> Input<'a, T> {
     }
 
     /// Channel 0 of a block at the position with all indices 0.
-    pub(super) fn origin(&self, block: usize) -> *const T {
+    pub(crate) fn origin(&self, block: usize) -> *const T {
         self.origin.wrapping_offset(block as isize * self.block_stride)
     }
 }
@@ -101,7 +106,7 @@ impl<'a, T: Real> Input<'a, T> {
 /// The indices that positions `spans` read along every axis, as far as a copy must hold them. Positions that are computed
 /// together share their taps: with `apart`, one that meets the input at some of them may miss it at others, by their number
 /// at most; otherwise all of them are the same but for the batch, and a tap meets the input at all or none.
-pub(super) fn needed(axes: &[EngineAxis<'_>], spans: &[Span], reach: &[usize], apart: bool) -> Vec<Span> {
+pub(crate) fn needed(axes: &[EngineAxis<'_>], spans: &[Span], reach: &[usize], apart: bool) -> Vec<Span> {
     let of_axis = |((axis, span), &reach): ((&EngineAxis<'_>, &Span), &usize)| {
         let wanted = Span { first: span.first - reach as i64, count: span.count + reach };
         let margin = if apart { span.count.max(1) as i64 - 1 } else { 0 };
@@ -111,7 +116,7 @@ pub(super) fn needed(axes: &[EngineAxis<'_>], spans: &[Span], reach: &[usize], a
 }
 
 /// Per axis, the distance between positions of a box, and how many there are. The last axis of `order` is fastest.
-pub(super) fn position_strides(needed: &[Span], order: &[usize]) -> (Vec<usize>, usize) {
+pub(crate) fn position_strides(needed: &[Span], order: &[usize]) -> (Vec<usize>, usize) {
     let mut strides = vec![0; needed.len()];
     let mut stride = 1;
     for &axis in order.iter().rev() {
@@ -123,7 +128,7 @@ pub(super) fn position_strides(needed: &[Span], order: &[usize]) -> (Vec<usize>,
 
 /// Copies some channels of a box, side by side at every position; zeros around the input. `x` is where channel and
 /// indices 0 lie.
-pub(super) fn copy_block<T: Real>(
+pub(crate) fn copy_block<T: Real>(
     problem: &Problem<'_, T>,
     x: usize,
     channels: usize,
