@@ -113,7 +113,8 @@ impl MatrixSession {
     ///
     /// # Safety
     ///
-    /// Every step's inputs and weights must be readable at all tiles and parts, and `out` writable for four tiles.
+    /// Every step's inputs and weights must be readable at all tiles and parts, and `out` writable for four tiles. No
+    /// other session of this thread may have ended since this one began: it gave the thread's tiles back.
     pub unsafe fn multiply(&self, column_tiles: usize, block: &MatrixBlock<'_>) {
         // SAFETY: the session has the instructions, and configured the tiles; the caller vouches for the rest.
         unsafe { (self.kernels.blocks[column_tiles - 1])(block) }

@@ -7,7 +7,7 @@ use std::arch::asm;
 use std::arch::x86_64::*;
 use std::sync::OnceLock;
 
-use crate::matrix::{MatrixBlock, MatrixKernels, MatrixStep, PART_ROW, TINY, VANISHING};
+use crate::matrix::{FETCHED_BY_STEP, MatrixBlock, MatrixKernels, MatrixStep, PART_ROW, TINY, VANISHING};
 
 /// Whether this CPU has tiles with 16-bit floats and the system lets this process use them. Asked once.
 pub(crate) fn is_available() -> bool {
@@ -98,6 +98,31 @@ pub(crate) unsafe fn release() {
     unsafe { asm!("tilerelease", options(nostack, nomem)) };
 }
 
+/// Begins four tiles of sums.
+macro_rules! zero_sums {
+    () => {
+        "tilezero tmm0
+         tilezero tmm1
+         tilezero tmm2
+         tilezero tmm3"
+    };
+}
+
+/// Brings [`FETCHED_BY_STEP`](crate::matrix::FETCHED_BY_STEP) elements near.
+macro_rules! fetch {
+    () => {
+        "prefetcht1 [{fetch}]
+         prefetcht1 [{fetch} + 64]
+         prefetcht1 [{fetch} + 128]
+         prefetcht1 [{fetch} + 192]
+         prefetcht1 [{fetch} + 256]
+         prefetcht1 [{fetch} + 320]
+         prefetcht1 [{fetch} + 384]
+         prefetcht1 [{fetch} + 448]
+         add {fetch}, 512"
+    };
+}
+
 /// Four products of the current inputs and weights.
 macro_rules! square {
     () => {
@@ -119,7 +144,7 @@ pub(crate) unsafe fn two_by_two(block: &MatrixBlock<'_>) {
         asm!(
             "test {offset}, {offset}",
             "jnz 2f",
-            "tilezero tmm0", "tilezero tmm1", "tilezero tmm2", "tilezero tmm3",
+            zero_sums!(),
             "jmp 3f",
             "2:",
             "lea {first}, [{out} + 2048]",
@@ -155,11 +180,7 @@ pub(crate) unsafe fn two_by_two(block: &MatrixBlock<'_>) {
             "add {second}, {part}",
             "tileloadd tmm4, [{first} + {row}]",
             "tileloadd tmm5, [{second} + {row}]",
-            "prefetcht1 [{fetch}]", "prefetcht1 [{fetch} + 64]",
-            "prefetcht1 [{fetch} + 128]", "prefetcht1 [{fetch} + 192]",
-            "prefetcht1 [{fetch} + 256]", "prefetcht1 [{fetch} + 320]",
-            "prefetcht1 [{fetch} + 384]", "prefetcht1 [{fetch} + 448]",
-            "add {fetch}, 512",
+            fetch!(),
             square!(),
             "lea {first}, [{rows0} + {offset}]",
             "lea {second}, [{rows1} + {offset}]",
@@ -224,7 +245,7 @@ pub(crate) unsafe fn four_by_one(block: &MatrixBlock<'_>) {
         asm!(
             "test {offset}, {offset}",
             "jnz 2f",
-            "tilezero tmm0", "tilezero tmm1", "tilezero tmm2", "tilezero tmm3",
+            zero_sums!(),
             "jmp 3f",
             "2:",
             "tileloadd tmm0, [{out} + {row}]",
@@ -248,11 +269,7 @@ pub(crate) unsafe fn four_by_one(block: &MatrixBlock<'_>) {
             "add {offset}, {part}",
             column!(),
             "mov {offset}, [{step}]",
-            "prefetcht1 [{fetch}]", "prefetcht1 [{fetch} + 64]",
-            "prefetcht1 [{fetch} + 128]", "prefetcht1 [{fetch} + 192]",
-            "prefetcht1 [{fetch} + 256]", "prefetcht1 [{fetch} + 320]",
-            "prefetcht1 [{fetch} + 384]", "prefetcht1 [{fetch} + 448]",
-            "add {fetch}, 512",
+            fetch!(),
             column!(),
             "add {step}, 16",
             "dec {count}",
@@ -359,7 +376,7 @@ pub(crate) unsafe fn add_bias(sums: &mut [f32], bias: &[f32]) {
 }
 
 // What the assembly relies on.
-const _: () = assert!(size_of::<MatrixStep>() == 16 && PART_ROW == 32);
+const _: () = assert!(size_of::<MatrixStep>() == 16 && PART_ROW == 32 && FETCHED_BY_STEP == 256);
 
 /// The functions above as a table.
 pub(crate) const KERNELS: MatrixKernels =

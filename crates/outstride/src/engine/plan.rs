@@ -9,7 +9,7 @@ use super::Strides;
 use super::axis::EngineAxis;
 use super::lane::LanePlan;
 use super::pack::{Form, PackedFilter};
-use super::panel::{Arithmetic, PanelPlan};
+use super::panel::PanelPlan;
 use super::pixel::{self, PixelPlan};
 use super::problem::Problem;
 
@@ -196,11 +196,17 @@ impl Strategy {
     ) -> Self {
         let last = &axes[axes.len() - 1];
         let dense = matches!(filter.form, Form::Panels(_));
-        let panel = if dense {
-            Ok(panel_cycles(axes, filter, strides))
+        let by_vectors = if dense {
+            Ok(PanelPlan::new(axes, filter, strides))
         } else {
             Err("a depthwise filter has no panels")
         };
+        let by_tiles = match (&by_vectors, &filter.matrix) {
+            (Ok(plan), Ok(_)) => Ok(plan.by_tiles(axes, filter)),
+            (_, Err(reason)) | (Err(reason), _) => Err(*reason),
+        };
+        let panel = estimate(&by_vectors, |plan| panel_cycles(axes, filter, strides, plan));
+        let tile = estimate(&by_tiles, |plan| tile_cycles(axes, filter, strides, plan));
         let pixel = if last.x_stride == 1 || last.input <= 1 {
             Ok(pixel_cycles(axes, filter))
         } else {
@@ -208,10 +214,6 @@ impl Strategy {
         };
         let lane =
             if dense { Err("the filter is not depthwise") } else { Ok(lane_cycles(axes, filter, strides)) };
-        let tile = match &filter.matrix {
-            Ok(_) => Ok(tile_cycles(axes, filter, strides)),
-            Err(reason) => Err(*reason),
-        };
         let considered =
             vec![(Path::Panel, panel), (Path::Tile, tile), (Path::Pixel, pixel), (Path::Lane, lane)];
         let possible = considered.iter().filter_map(|&(path, cycles)| Some((path, cycles.ok()?)));
@@ -219,13 +221,13 @@ impl Strategy {
             .clone()
             .find(|&(path, _)| Some(path) == forced)
             .or_else(|| possible.min_by(|a, b| a.1.total_cmp(&b.1)));
-        let (path, cycles) = chosen.unwrap_or((Path::Panel, 0.0));
+        let (path, cycles) = chosen.expect("a filter is dense or depthwise");
         let threads = threads.min((cycles / CYCLES_WORTH_A_THREAD).ceil().max(1.0) as usize);
-        let tasks = match path {
-            Path::Pixel => Tasks::Pixel(PixelPlan::new(axes, filter, threads)),
-            Path::Lane => Tasks::Lane(LanePlan::new(axes, filter, strides.x_channel, threads)),
-            Path::Tile => Tasks::Tile(PanelPlan::new(axes, filter, strides, threads, Arithmetic::Tiles)),
-            _ => Tasks::Panel(PanelPlan::new(axes, filter, strides, threads, Arithmetic::Vectors)),
+        let tasks = match (path, by_vectors, by_tiles) {
+            (Path::Tile, _, Ok(plan)) => Tasks::Tile(plan.for_threads(axes, filter, threads)),
+            (Path::Panel, Ok(plan), _) => Tasks::Panel(plan.for_threads(axes, filter, threads)),
+            (Path::Lane, ..) => Tasks::Lane(LanePlan::new(axes, filter, strides.x_channel, threads)),
+            _ => Tasks::Pixel(PixelPlan::new(axes, filter, threads)),
         };
         Strategy { tasks, threads, considered }
     }
@@ -328,22 +330,41 @@ fn weight_cycles<T: Real>(filter: &PackedFilter<T>, passes: usize) -> f64 {
     if bytes / filter.groups <= CACHED_BYTES { 0.0 } else { (bytes * passes) as f64 / BYTES_PER_CYCLE }
 }
 
-fn panel_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, strides: &Strides) -> f64 {
-    let plan = PanelPlan::new(axes, filter, strides, 1, Arithmetic::Vectors);
+/// The estimate for a plan, or why there is none.
+fn estimate(
+    plan: &Result<PanelPlan, &'static str>,
+    cycles: impl Fn(&PanelPlan) -> f64,
+) -> Result<f64, &'static str> {
+    match plan {
+        Ok(plan) => Ok(cycles(plan)),
+        Err(reason) => Err(*reason),
+    }
+}
+
+fn panel_cycles<T: Real>(
+    axes: &[EngineAxis<'_>],
+    filter: &PackedFilter<T>,
+    strides: &Strides,
+    plan: &PanelPlan,
+) -> f64 {
     // Two multiply-adds of a vector a cycle, less what the loads between them cost: with one vector a row, there are as
     // many.
     let share = if filter.widest_panel() == 1 { 0.5 } else { 0.93 };
     let compute = plan.executed(axes, filter) / (2 * filter.kernels.lanes()) as f64 / share;
     let copy = if plan.is_in_place() { 0.0 } else { 0.5 };
-    compute + plan.overhead(filter) + around_panels(axes, filter, strides, &plan, copy, 1.0)
+    compute + plan.overhead(filter) + around_panels(axes, filter, strides, plan, copy, 1.0)
 }
 
-fn tile_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, strides: &Strides) -> f64 {
-    let plan = PanelPlan::new(axes, filter, strides, 1, Arithmetic::Tiles);
+fn tile_cycles<T: Real>(
+    axes: &[EngineAxis<'_>],
+    filter: &PackedFilter<T>,
+    strides: &Strides,
+    plan: &PanelPlan,
+) -> f64 {
     // A single tile of columns needs as many loads as products.
     let narrow = filter.widest_panel() == 1;
     let compute = plan.executed(axes, filter) / if narrow { 20.0 } else { 60.0 };
-    compute + around_panels(axes, filter, strides, &plan, 1.3, 1.5)
+    compute + around_panels(axes, filter, strides, plan, 1.3, 1.5)
 }
 
 /// Cycles to copy the input, at so many per element, to fetch the weights, of such a size, and to store the outputs.

@@ -15,6 +15,7 @@ mod sums;
 mod taps;
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use outstride_kernels::{PART_ROW, Real, TILE_ROWS};
 
@@ -54,9 +55,9 @@ const SHARED_WEIGHT_BYTES: usize = 1 << 20;
 const WORTHWHILE_BORDER_SHARE: f64 = 0.1;
 
 /// How the panel path cuts a problem into tasks.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct PanelPlan {
-    bundles: Vec<Bundle>,
+    bundles: Arc<[Bundle]>,
     /// Boxes of positions, counted from the first one of each phase.
     boxes: Boxes,
     /// Into how many parts the panels are dealt, where there are too few boxes for the threads.
@@ -87,7 +88,7 @@ enum Stores {
 
 /// What computes the sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Arithmetic {
+enum Arithmetic {
     /// Multiply-adds of vectors.
     Vectors,
     /// Matrix tiles.
@@ -102,13 +103,8 @@ fn panels_of<T: Real>(filter: &PackedFilter<T>) -> &Panels {
 }
 
 impl PanelPlan {
-    pub(crate) fn new<T: Real>(
-        axes: &[EngineAxis<'_>],
-        filter: &PackedFilter<T>,
-        strides: &Strides,
-        threads: usize,
-        arithmetic: Arithmetic,
-    ) -> Self {
+    /// By vectors, for one thread.
+    pub(crate) fn new<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, strides: &Strides) -> Self {
         let panels = panels_of(filter);
         let last = &axes[axes.len() - 1];
         let planes = strides.y_channel != 1 && last.y_stride == 1 && last.is_covered();
@@ -127,18 +123,35 @@ impl PanelPlan {
         let mut plan = PanelPlan {
             boxes: Boxes::whole(longest(&bundles, axes.len())),
             starts: (0..axes.len()).map(|axis| starts(&bundles, axis)).collect(),
-            bundles,
+            bundles: bundles.into(),
             splits: 1,
             blocks: ChannelBlocks::new(filter.in_channels),
             reach: axes.iter().map(EngineAxis::reach).collect(),
-            in_place: arithmetic == Arithmetic::Vectors
-                && (strides.x_channel == 1 || filter.in_channels == 1),
+            in_place: strides.x_channel == 1 || filter.in_channels == 1,
             stores,
             order,
-            arithmetic,
+            arithmetic: Arithmetic::Vectors,
         };
-        plan.cut(axes, filter, threads);
+        plan.cut(axes, filter, 1);
         plan
+    }
+
+    /// The same by matrix tiles, for one thread.
+    pub(crate) fn by_tiles<T: Real>(&self, axes: &[EngineAxis<'_>], filter: &PackedFilter<T>) -> Self {
+        let mut plan = PanelPlan { in_place: false, arithmetic: Arithmetic::Tiles, ..self.clone() };
+        plan.cut(axes, filter, 1);
+        plan
+    }
+
+    /// The same for so many threads.
+    pub(crate) fn for_threads<T: Real>(
+        mut self,
+        axes: &[EngineAxis<'_>],
+        filter: &PackedFilter<T>,
+        threads: usize,
+    ) -> Self {
+        self.cut(axes, filter, threads);
+        self
     }
 
     /// Cuts the positions into boxes, and the panels into parts where there are too few boxes.
@@ -171,9 +184,7 @@ impl PanelPlan {
         let space = longest(&self.bundles, axes.len());
         self.boxes = Boxes::cut(space, &vec![1; axes.len()], accept);
         let items = (self.boxes.len() * filter.groups).max(1);
-        if items < wanted {
-            self.splits = wanted.div_ceil(items).min(panels).max(1);
-        }
+        self.splits = if items < wanted { wanted.div_ceil(items).min(panels).max(1) } else { 1 };
     }
 
     /// How often the weights are passed over.

@@ -59,7 +59,7 @@ impl PanelPlan {
         let tile_len = most_rows * 2 * filter.kernels.lanes();
         // Positions and runs are the same for all bundles that have all positions of the box.
         let mut known: Option<(Vec<Span>, Positions, Stretches)> = None;
-        for bundle in &self.bundles {
+        for bundle in self.bundles.iter() {
             let Some(own) = own_spans(&task.spans, bundle) else { continue };
             let (spans, positions, stretches) = match known.take().filter(|(known, ..)| *known == own) {
                 Some(same) => known.insert(same),
@@ -98,7 +98,7 @@ impl PanelPlan {
         let needed = self.needed(&problem.axes, &task.spans);
         let input = PartsInput::copied(problem, task.group, &needed, &self.order, &session, input, parts);
         let mut known: Option<(Vec<Span>, Positions, Vec<isize>, Stretches)> = None;
-        for bundle in &self.bundles {
+        for bundle in self.bundles.iter() {
             let Some(own) = own_spans(&task.spans, bundle) else { continue };
             let (spans, positions, begins, stretches) = match known.take().filter(|(known, ..)| *known == own)
             {
