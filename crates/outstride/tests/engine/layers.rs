@@ -22,6 +22,11 @@ impl Numbers {
         choices[self.below(choices.len())]
     }
 
+    pub(crate) fn one_of<'a, T>(&mut self, values: &'a mut [T]) -> &'a mut T {
+        let index = self.below(values.len());
+        &mut values[index]
+    }
+
     /// Random values of the size that layers see, not exact in any sum.
     pub(crate) fn reals<T: Real>(&mut self, count: usize) -> Vec<T> {
         (0..count).map(|_| T::from_f64(self.below(1 << 20) as f64 / f64::from(1 << 19) - 1.0)).collect()

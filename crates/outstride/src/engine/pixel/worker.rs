@@ -155,7 +155,7 @@ impl<'a, T: Real> Worker<'a, T> {
         let finite = unsafe { filter.kernels.pixel(columns, vectors, &tile, out) };
         if !finite {
             // SAFETY: as for the kernel.
-            unsafe { rescue(&tile, line, &self.numbers, width, out) };
+            unsafe { rescue(filter.kernels, &tile, line, &self.numbers, width, out) };
         }
     }
 
@@ -312,13 +312,14 @@ impl<'a, T: Real> Worker<'a, T> {
     }
 }
 
-/// Sums a tile again, product by product, leaving out what is only padding: positions outside the input, and weights
+/// Sums again, product by product and in the same order, what is not finite, leaving out what is only padding: positions outside the input, and weights
 /// that stand in for taps a phase does not have. Those multiply to NaN where a real value is infinite or NaN.
 ///
 /// # Safety
 ///
 /// As for the pixel kernel.
 unsafe fn rescue<T: Real>(
+    kernels: &Kernels<T>,
     tile: &PixelTile<'_, T>,
     line: &Line,
     numbers: &[usize],
@@ -327,6 +328,10 @@ unsafe fn rescue<T: Real>(
 ) {
     for column in 0..line.columns.len() {
         for position in 0..width {
+            // What is finite stays: its bits must not depend on what shares its tile.
+            if out[column * width + position].is_finite() {
+                continue;
+            }
             let mut sum = T::default();
             for (tap, &number) in tile.taps.iter().zip(numbers) {
                 let feeds = line.taps[number].feeds.get(column).copied().unwrap_or(true);
@@ -340,7 +345,7 @@ unsafe fn rescue<T: Real>(
                         .wrapping_offset(channel as isize * tile.channel_stride);
                     let w = tap.weights.wrapping_add(channel * tile.weight_stride + column);
                     // SAFETY: the caller vouches for every channel at positions `from..to` and for the weights.
-                    sum = unsafe { sum.plus_product(x.read(), w.read()) };
+                    sum = unsafe { kernels.multiply_add(x.read(), w.read(), sum) };
                 }
             }
             out[column * width + position] = sum.plus(tile.bias[column]);
