@@ -21,12 +21,20 @@ fn cpu_has_tiles() -> bool {
     const TILE: u32 = 1 << 24;
     const SYSTEM_SAVES_VECTORS: u32 = 1 << 27;
     const TILE_STATE: u64 = 0b11 << 17;
-    if __cpuid(0).eax < 7 || __cpuid(1).ecx & SYSTEM_SAVES_VECTORS == 0 {
+    if cpuid(0).eax < 7 || cpuid(1).ecx & SYSTEM_SAVES_VECTORS == 0 {
         return false;
     }
     // SAFETY: the CPU has just said that the instruction exists.
     let saved = unsafe { saved_state() };
-    __cpuid_count(7, 0).edx & (BF16 | TILE) == BF16 | TILE && saved & TILE_STATE == TILE_STATE
+    cpuid(7).edx & (BF16 | TILE) == BF16 | TILE && saved & TILE_STATE == TILE_STATE
+}
+
+/// What the CPU says of itself.
+// Only newer compilers know that asking is safe.
+#[allow(unused_unsafe)]
+fn cpuid(leaf: u32) -> CpuidResult {
+    // SAFETY: every x86-64 CPU has the instruction.
+    unsafe { __cpuid_count(leaf, 0) }
 }
 
 /// Which state the system saves when it switches tasks.
