@@ -4,7 +4,7 @@ use std::io::Write;
 
 use anyhow::Result;
 use clap::Args;
-use outstride::{Element, Plan, Real};
+use outstride::{Element, Plan, Real, bf16, f16};
 use outstride_io::layers::Layer;
 use serde::Serialize;
 
@@ -78,12 +78,14 @@ struct Expected {
 
 pub(crate) fn run(args: &ExplainArgs, out: &mut dyn Write) -> Result<Verdict> {
     match args.layers.dtype {
+        FloatType::Bf16 => run_in::<bf16>(args, out),
+        FloatType::F16 => run_in::<f16>(args, out),
         FloatType::F32 => run_in::<f32>(args, out),
         FloatType::F64 => run_in::<f64>(args, out),
     }
 }
 
-fn run_in<T: Real + Element>(args: &ExplainArgs, out: &mut dyn Write) -> Result<Verdict> {
+fn run_in<T: Element<Wide = f64, Widened: Real>>(args: &ExplainArgs, out: &mut dyn Write) -> Result<Verdict> {
     let layers = args.layers.layers()?;
     let layout = args.layers.layout;
     let team = Team::new(args.layers.threads())?;
@@ -101,7 +103,7 @@ fn run_in<T: Real + Element>(args: &ExplainArgs, out: &mut dyn Write) -> Result<
     if plans.is_empty() {
         return Ok(verdict);
     }
-    let roofline = Roofline::measure::<T>(&team)?;
+    let roofline = Roofline::measure::<T::Widened>(&team, T::DTYPE)?;
     if args.json {
         let explained: Vec<Explained> =
             plans.iter().map(|(layer, plan)| Explained::new(layer, layout, plan, &roofline)).collect();
@@ -117,7 +119,7 @@ fn run_in<T: Real + Element>(args: &ExplainArgs, out: &mut dyn Write) -> Result<
     Ok(verdict)
 }
 
-fn plan<T: Real + Element>(layer: &Layer, layout: Layout, team: &Team) -> Result<Plan> {
+fn plan<T: Element<Wide = f64>>(layer: &Layer, layout: Layout, team: &Team) -> Result<Plan> {
     let (op, _) = operator::<T>(layer, layout, team)?;
     Ok(op.plan(&input_shape(layer, layout))?)
 }

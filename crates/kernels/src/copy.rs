@@ -1,6 +1,6 @@
-//! Storing rows of a tile whose columns are side by side in the output, too.
+//! Copying runs of elements, from the type they are in to that they shall be in.
 
-use crate::simd::Simd;
+use crate::storage::Convert;
 
 /// Copies `len` elements from every `pitch` elements of the source to each of the targets, given by their distances.
 ///
@@ -8,11 +8,11 @@ use crate::simd::Simd;
 ///
 /// The CPU must have `S`'s instruction set; every such element must be readable and writable.
 #[inline(always)]
-pub(crate) unsafe fn copy_rows<S: Simd>(
-    source: *const S::Scalar,
+pub(crate) unsafe fn copy_rows<S: Convert<From> + Convert<To>, From, To>(
+    source: *const From,
     pitch: usize,
     len: usize,
-    target: *mut S::Scalar,
+    target: *mut To,
     distances: &[isize],
 ) {
     let whole = len / S::LANES * S::LANES;
@@ -23,15 +23,12 @@ pub(crate) unsafe fn copy_rows<S: Simd>(
             let source = source.add(row * pitch);
             let target = target.offset(distance);
             for column in (0..whole).step_by(S::LANES) {
-                S::store(target.add(column), S::load(source.add(column)));
+                S::store_as(target.add(column), S::load_as(source.add(column)));
             }
             if whole < len {
-                let value = S::load_masked(source.add(whole), rest);
-                S::store_masked(target.add(whole), value, rest);
+                let value = S::load_masked_as(source.add(whole), rest);
+                S::store_masked_as(target.add(whole), value, rest);
             }
         }
     }
 }
-
-/// See [`copy_rows`].
-pub(crate) type CopyKernel<T> = unsafe fn(*const T, usize, usize, *mut T, &[isize]);

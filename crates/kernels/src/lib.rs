@@ -19,12 +19,12 @@ mod interleave;
 mod isa;
 mod lane;
 mod matrix;
-mod output;
 mod panel;
 mod peak;
 mod pixel;
 mod portable;
 mod simd;
+mod storage;
 mod table;
 mod transpose;
 #[cfg(target_arch = "x86_64")]
@@ -34,10 +34,10 @@ pub use isa::{Isa, ParseIsaError};
 pub use lane::{LaneTap, LaneTile};
 pub use matrix::{
     FETCHED_BY_STEP, MatrixBlock, MatrixSession, MatrixStep, PART_ROW, PARTS, TILE_ROWS, TINY, VANISHING,
-    parts,
+    dtype_of_parts, parts, parts_of_dtype, products_of_parts,
 };
-pub use output::Output;
 pub use panel::{MAX_ROWS, PanelTap, PanelTile};
 pub use pixel::{MAX_COLUMNS, PixelTap, PixelTile};
 pub use simd::Scalar;
+pub use storage::{Output, Source, Storage, Stored};
 pub use table::{KernelName, Kernels, Real, best_kernels, kernel_names, kernels};

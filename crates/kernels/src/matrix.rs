@@ -1,9 +1,12 @@
-//! Products of matrices in tiles of 16 × 16 sums, for 32-bit numbers cut into three 16-bit *parts*.
+//! Products of matrices in tiles of 16 × 16 sums, for numbers cut into 16-bit *parts*: one of a bf16, two of an f16, three
+//! of an f32.
 //!
 //! Of each number `x = x₁ + x₂ + x₃`, 8 bits of significand a part, the products `x₁y₁, x₁y₂, x₂y₁, x₂y₂, x₁y₃, x₃y₁` are
-//! summed; what is left out is below the rounding of a single 32-bit product. A tile instruction rounds its running sum
-//! once per 32 channels and product, so that the error is below that of plain summation. It takes numbers near zero for
-//! zero, hence the two bounds below.
+//! summed as far as there are such parts; what is left out is below the rounding of a single 32-bit product. A tile
+//! instruction rounds its running sum once per 32 channels and product, so that the error is below that of plain
+//! summation. It takes numbers near zero for zero, hence the two bounds below.
+
+use outstride_spec::DType;
 
 /// Channels of a row of a tile.
 pub const PART_ROW: usize = 32;
@@ -11,8 +14,35 @@ pub const PART_ROW: usize = 32;
 /// Rows of a tile.
 pub const TILE_ROWS: usize = 16;
 
-/// Parts of a number.
+/// Parts of a 32-bit number: the most there are.
 pub const PARTS: usize = 3;
+
+/// How many products of parts make up the product of two numbers.
+pub fn products_of_parts(parts: usize) -> usize {
+    match parts {
+        1 => 1,
+        2 => 4,
+        _ => 6,
+    }
+}
+
+/// How many parts hold all of a value of a type.
+pub fn parts_of_dtype(dtype: DType) -> usize {
+    match dtype {
+        DType::Bf16 => 1,
+        DType::F16 => 2,
+        _ => PARTS,
+    }
+}
+
+/// The type whose values so many parts hold.
+pub fn dtype_of_parts(parts: usize) -> DType {
+    match parts {
+        1 => DType::Bf16,
+        2 => DType::F16,
+        _ => DType::F32,
+    }
+}
 
 /// Numbers below this, other than zero, have parts or products of parts that tiles may take for zero.
 pub const TINY: f32 = 1.0 / (1u64 << 40) as f32;
@@ -56,12 +86,16 @@ pub struct MatrixBlock<'a> {
 pub(crate) struct MatrixKernels {
     pub(crate) configure: unsafe fn(),
     pub(crate) release: unsafe fn(),
-    /// By tiles of columns, less one.
-    pub(crate) blocks: [unsafe fn(&MatrixBlock<'_>); 2],
-    pub(crate) split: unsafe fn(*const f32, usize, *mut u16, usize) -> bool,
+    /// By parts and by tiles of columns, each less one.
+    pub(crate) blocks: [[unsafe fn(&MatrixBlock<'_>); 2]; PARTS],
+    /// By parts, less one.
+    pub(crate) split: [SplitKernel; PARTS],
     pub(crate) are_sound: unsafe fn(&[f32], bool) -> bool,
     pub(crate) add_bias: unsafe fn(&mut [f32], &[f32]),
 }
+
+/// See [`MatrixSession::split`].
+pub(crate) type SplitKernel = unsafe fn(*const f32, usize, *mut u16, usize) -> bool;
 
 /// Cuts a number into parts, rounding each to the nearest 16-bit float.
 pub fn parts(value: f32) -> [u16; PARTS] {
@@ -96,33 +130,33 @@ impl MatrixSession {
         MatrixSession { kernels, not_send: std::marker::PhantomData }
     }
 
-    /// Cuts rows of [`PART_ROW`] numbers into parts, `[part][row][channel]` with `stride` elements from part to part.
-    /// Returns whether a number other than zero was [tiny](TINY).
+    /// Cuts rows of [`PART_ROW`] numbers into so many parts, `[part][row][channel]` with `stride` elements from part to
+    /// part. Returns whether a number other than zero was [tiny](TINY).
     ///
     /// # Panics
     ///
-    /// If the target is too short.
-    pub fn split(&self, source: &[f32], target: &mut [u16], stride: usize) -> bool {
+    /// If the target is too short, or there are not that many parts.
+    pub fn split(&self, parts: usize, source: &[f32], target: &mut [u16], stride: usize) -> bool {
         let rows = source.len() / PART_ROW;
-        assert!(rows == 0 || target.len() >= (PARTS - 1) * stride + rows * PART_ROW);
+        assert!(rows == 0 || target.len() >= (parts - 1) * stride + rows * PART_ROW);
         // SAFETY: the session has the instructions; the target was just checked.
-        unsafe { (self.kernels.split)(source.as_ptr(), rows, target.as_mut_ptr(), stride) }
+        unsafe { (self.kernels.split[parts - 1])(source.as_ptr(), rows, target.as_mut_ptr(), stride) }
     }
 
-    /// Computes a block with so many tiles of columns (1 or 2).
+    /// Computes a block of numbers in so many parts, with so many tiles of columns (1 or 2).
     ///
     /// # Safety
     ///
     /// Every step's inputs and weights must be readable at all tiles and parts, and `out` writable for four tiles. No
     /// other session of this thread may have ended since this one began: it gave the thread's tiles back.
-    pub unsafe fn multiply(&self, column_tiles: usize, block: &MatrixBlock<'_>) {
+    pub unsafe fn multiply(&self, parts: usize, column_tiles: usize, block: &MatrixBlock<'_>) {
         // SAFETY: the session has the instructions, and configured the tiles; the caller vouches for the rest.
-        unsafe { (self.kernels.blocks[column_tiles - 1])(block) }
+        unsafe { (self.kernels.blocks[parts - 1][column_tiles - 1])(block) }
     }
 
     /// Does nothing but products of tiles in the first-level cache, `rounds` times eight steps, and returns how many
-    /// floating-point operations on whole numbers that was.
-    pub(crate) fn probe(&self, rounds: usize) -> u128 {
+    /// floating-point operations on whole numbers, in so many parts each, that was.
+    pub(crate) fn probe(&self, parts: usize, rounds: usize) -> u128 {
         const STEPS: usize = 8;
         let part_stride = 2 * TILE_ROWS * PART_ROW;
         let inputs = vec![0u16; PARTS * part_stride];
@@ -140,7 +174,7 @@ impl MatrixSession {
         };
         for _ in 0..rounds {
             // SAFETY: inputs and weights have all parts of two tiles, and there is room for four tiles of sums.
-            unsafe { self.multiply(2, &block) };
+            unsafe { self.multiply(parts, 2, &block) };
         }
         let sums = (4 * TILE_ROWS * TILE_ROWS) as u128;
         2 * sums * (PART_ROW * STEPS * rounds) as u128

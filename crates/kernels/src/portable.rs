@@ -3,7 +3,10 @@
 use std::array;
 use std::marker::PhantomData;
 
+use half::{bf16, f16};
+
 use crate::simd::{Scalar, Simd};
+use crate::storage::{Convert, convert_itself};
 
 /// `LANES` lanes of a scalar.
 #[derive(Clone, Copy)]
@@ -149,3 +152,58 @@ impl<T: PortableScalar, const LANES: usize> Simd for Portable<T, LANES> {
         v.iter().any(|lane| lane != lane)
     }
 }
+
+convert_itself! {
+    {const LANES: usize} f32, Portable<f32, LANES>;
+    {const LANES: usize} f64, Portable<f64, LANES>;
+}
+
+macro_rules! halves {
+    ($($type:ty)*) => {$(
+        impl<const LANES: usize> Convert<$type> for Portable<f32, LANES> {
+            #[inline(always)]
+            unsafe fn load_as(from: *const $type) -> [f32; LANES] {
+                // SAFETY: the caller vouches for LANES readable elements.
+                array::from_fn(|lane| unsafe { from.add(lane).read() }.to_f32())
+            }
+
+            #[inline(always)]
+            unsafe fn load_masked_as(from: *const $type, mask: (usize, usize)) -> [f32; LANES] {
+                let mut lanes = [0.0; LANES];
+                for lane in mask.0..mask.1.min(LANES) {
+                    // SAFETY: the caller vouches for the lanes of the mask.
+                    lanes[lane] = unsafe { from.wrapping_add(lane).read() }.to_f32();
+                }
+                lanes
+            }
+
+            #[inline(always)]
+            unsafe fn store_as(to: *mut $type, value: [f32; LANES]) {
+                for lane in 0..LANES {
+                    // SAFETY: the caller vouches for LANES writable elements.
+                    unsafe { to.add(lane).write(<$type>::from_f32(value[lane])) };
+                }
+            }
+
+            #[inline(always)]
+            unsafe fn store_masked_as(to: *mut $type, value: [f32; LANES], mask: (usize, usize)) {
+                for lane in mask.0..mask.1.min(LANES) {
+                    // SAFETY: the caller vouches for the lanes of the mask.
+                    unsafe { to.wrapping_add(lane).write(<$type>::from_f32(value[lane])) };
+                }
+            }
+
+            #[inline(always)]
+            fn scalar_from(value: $type) -> f32 {
+                value.to_f32()
+            }
+
+            #[inline(always)]
+            fn scalar_to(value: f32) -> $type {
+                <$type>::from_f32(value)
+            }
+        }
+    )*};
+}
+
+halves!(bf16 f16);

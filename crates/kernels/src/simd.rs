@@ -6,6 +6,9 @@ pub trait Scalar: Copy + Default + PartialEq + PartialOrd + std::fmt::Debug + Se
     /// The nearest value of this type.
     fn from_f64(value: f64) -> Self;
 
+    /// The same value.
+    fn to_f64(self) -> f64;
+
     /// `self + a·b`, rounded as the type's own arithmetic does.
     fn plus_product(self, a: Self, b: Self) -> Self;
 
@@ -14,6 +17,9 @@ pub trait Scalar: Copy + Default + PartialEq + PartialOrd + std::fmt::Debug + Se
 
     /// `self + other`
     fn plus(self, other: Self) -> Self;
+
+    /// The value without its sign.
+    fn magnitude(self) -> Self;
 
     /// Whether the value is neither infinite nor NaN.
     fn is_finite(self) -> bool;
@@ -26,6 +32,10 @@ macro_rules! scalar {
                 value as $type
             }
 
+            fn to_f64(self) -> f64 {
+                self.into()
+            }
+
             fn plus_product(self, a: Self, b: Self) -> Self {
                 self + a * b
             }
@@ -36,6 +46,10 @@ macro_rules! scalar {
 
             fn plus(self, other: Self) -> Self {
                 self + other
+            }
+
+            fn magnitude(self) -> Self {
+                self.abs()
             }
 
             fn is_finite(self) -> bool {

@@ -5,18 +5,15 @@ use std::fmt;
 use outstride_spec::{Activation, DType};
 
 use crate::activation::activate;
-use crate::copy::{CopyKernel, copy_rows};
-use crate::interleave::{InterleaveKernel, interleave};
 use crate::isa::Isa;
 use crate::lane::{LaneKernel, LaneTile, lane};
-use crate::matrix::{MatrixKernels, MatrixSession};
-use crate::output::Output;
+use crate::matrix::{MatrixKernels, MatrixSession, PARTS, dtype_of_parts};
 use crate::panel::{MAX_ROWS, PanelKernels, PanelTile, panel};
 use crate::peak::{self, Probes};
 use crate::pixel::{PixelKernels, PixelTile, pixel};
 use crate::portable::Portable;
 use crate::simd::Scalar;
-use crate::transpose::{TransposeKernel, transpose};
+use crate::storage::{Storage, storage_of};
 
 /// A floating-point type that kernels exist for.
 pub trait Real: Scalar {
@@ -53,9 +50,10 @@ pub struct Kernels<T: Scalar> {
     pixel: PixelKernels<T>,
     lane: LaneKernel<T>,
     activate: unsafe fn(&mut [T], &Activation),
-    interleave: InterleaveKernel<T>,
-    transpose: TransposeKernel<T>,
-    copy: CopyKernel<T>,
+    /// For memory of the type itself.
+    own: Storage<T>,
+    /// For memory of 16-bit floats.
+    halves: Option<Halves<T>>,
     probes: Probes<T>,
 }
 
@@ -169,12 +167,19 @@ impl<T: Real> Kernels<T> {
         unsafe { (self.lane)(tile, out) }
     }
 
-    /// `a·b + c` as the kernels compute it.
-    pub fn multiply_add(&self, a: T, b: T, c: T) -> T {
-        match self.isa {
-            Isa::Portable => c.plus_product(a, b),
-            Isa::Avx2 | Isa::Avx512 | Isa::Amx => c.plus_fused_product(a, b),
+    /// `bias + Σ x·w` as the kernels compute it, if that is finite; otherwise in 64 bits, where sums do not become too
+    /// large on the way.
+    pub fn sum(&self, products: impl Iterator<Item = (T, T)> + Clone, bias: T) -> T {
+        let plus_product = match self.isa {
+            Isa::Portable => T::plus_product,
+            Isa::Avx2 | Isa::Avx512 | Isa::Amx => T::plus_fused_product,
+        };
+        let sum = products.clone().fold(T::default(), |sum, (x, w)| plus_product(sum, x, w)).plus(bias);
+        if sum.is_finite() {
+            return sum;
         }
+        let sum: f64 = products.map(|(x, w)| x.to_f64() * w.to_f64()).sum();
+        T::from_f64(sum + bias.to_f64())
     }
 
     /// Applies an activation to every value.
@@ -193,9 +198,10 @@ impl<T: Real> Kernels<T> {
         2 * (self.probes.chains * self.lanes) as u128 * rounds as u128
     }
 
-    /// As [`probe_arithmetic`](Self::probe_arithmetic), by matrix tiles, if there are kernels for them.
-    pub fn probe_matrix_tiles(&self, rounds: usize) -> Option<u128> {
-        self.matrix_session().map(|session| session.probe(rounds))
+    /// As [`probe_arithmetic`](Self::probe_arithmetic), by matrix tiles of numbers in so many parts, if there are kernels
+    /// for them.
+    pub fn probe_matrix_tiles(&self, parts: usize, rounds: usize) -> Option<u128> {
+        self.matrix_session().map(|session| session.probe(parts, rounds))
     }
 
     /// Does nothing but read the values (up to a last few).
@@ -210,105 +216,8 @@ impl<T: Real> Kernels<T> {
         unsafe { (self.probes.write)(values) }
     }
 
-    /// Writes `even[0], odd[0], even[1], odd[1], …` from index `first` of the output on.
-    ///
-    /// # Panics
-    ///
-    /// If an element would lie outside the memory, or the runs have different lengths.
-    ///
-    /// # Safety
-    ///
-    /// No other thread may write any of these elements at the same time.
-    pub unsafe fn write_interleaved(&self, y: &Output<'_, T>, first: isize, even: &[T], odd: &[T]) {
-        assert_eq!(even.len(), odd.len());
-        let target = y.run(first, 2 * even.len());
-        // SAFETY: the CPU has the instruction set, or `kernels` would not have given `self`; the run is inside the
-        // output, and the caller vouches that it is this thread's own.
-        unsafe { (self.interleave)(even, odd, target) }
-    }
-
-    /// Copies `source[distances[row] + column]` to index `first + column · stride + row` of the output, for every row
-    /// and column.
-    ///
-    /// # Panics
-    ///
-    /// If an element would lie outside the output.
-    ///
-    /// # Safety
-    ///
-    /// Every source element must be readable, and no other thread may write any of the output's elements at the same
-    /// time.
-    pub unsafe fn write_transposed(
-        &self,
-        y: &Output<'_, T>,
-        first: isize,
-        stride: isize,
-        source: *const T,
-        distances: &[isize],
-        columns: usize,
-    ) {
-        if columns == 0 {
-            return;
-        }
-        let target = y.run(first, distances.len());
-        // Those between the first and the last column lie between them in memory.
-        let _ = y.run(first + (columns as isize - 1) * stride, distances.len());
-        // SAFETY: the CPU has the instruction set, or `kernels` would not have given `self`; all targets are inside the
-        // output, and the caller vouches for the rest.
-        unsafe { (self.transpose)(source, distances, columns, target, stride) }
-    }
-
-    /// Copies the first `len` of every `pitch` elements of the source to index `first + distance` of the output, in the
-    /// order of the distances.
-    ///
-    /// # Panics
-    ///
-    /// If an element would lie outside the source or the output.
-    ///
-    /// # Safety
-    ///
-    /// No other thread may write any of the output's elements at the same time.
-    pub unsafe fn write_rows(
-        &self,
-        y: &Output<'_, T>,
-        first: isize,
-        distances: &[isize],
-        source: &[T],
-        pitch: usize,
-        len: usize,
-    ) {
-        let Some(&some) = distances.first() else { return };
-        let range = distances
-            .iter()
-            .fold((some, some), |(least, most), &distance| (least.min(distance), most.max(distance)));
-        assert!(source.len() >= (distances.len() - 1) * pitch + len);
-        let _ = (y.run(first + range.0, len), y.run(first + range.1, len));
-        let target = y.start().wrapping_offset(first);
-        // SAFETY: the CPU has the instruction set, or `kernels` would not have given `self`; the nearest and the farthest
-        // row are inside the output, so all are; the caller vouches for the rest.
-        unsafe { (self.copy)(source.as_ptr(), pitch, len, target, distances) }
-    }
-
-    /// Copies `source[distances[row] + column]` to `target[column · stride + row]`, for every row and column.
-    ///
-    /// # Panics
-    ///
-    /// If an element would lie outside the target.
-    ///
-    /// # Safety
-    ///
-    /// Every source element must be readable.
-    pub unsafe fn transpose(
-        &self,
-        source: *const T,
-        distances: &[isize],
-        columns: usize,
-        target: &mut [T],
-        stride: usize,
-    ) {
-        let target = Output::new(target);
-        // SAFETY: the target is exclusively ours; the caller vouches for the source.
-        unsafe { self.write_transposed(&target, 0, stride as isize, source, distances, columns) }
+    pub(crate) fn storage_own(&self) -> &Storage<T> {
+        &self.own
     }
 
     /// The names of the table's entries, such as `f32_panel_14x2_avx512`.
@@ -320,14 +229,39 @@ impl<T: Real> Kernels<T> {
             isa: self.isa,
         };
         if self.isa != self.vectors {
-            let tiles = [name("tile", 2, 2), name("tile", 4, 1)];
-            return self.matrix.iter().flat_map(|_| tiles).collect();
+            let tiles = (1..=PARTS).rev().flat_map(|parts| {
+                let of_parts = |rows, columns| KernelName {
+                    dtype: dtype_of_parts(parts),
+                    ..name("tile", rows, columns)
+                };
+                [of_parts(2, 2), of_parts(4, 1)]
+            });
+            return if self.matrix.is_some() { tiles.collect() } else { Vec::new() };
         }
         let panels = (1..=2).rev().map(|vectors| name("panel", self.panel_rows(), vectors));
         let pixels = self.pixel_shapes().map(|(columns, vectors)| name("pixel", columns, vectors));
         panels.chain(pixels).chain([name("lane", 1, 4)]).collect()
     }
 }
+
+/// Kernels for memory of 16-bit floats.
+#[derive(Clone, Copy)]
+struct Halves<T> {
+    bf16: Storage<T>,
+    f16: Storage<T>,
+}
+
+impl Kernels<f32> {
+    pub(crate) fn storage_bf16(&self) -> &Storage<f32> {
+        &self.halves.as_ref().expect(HAVE_HALVES).bf16
+    }
+
+    pub(crate) fn storage_f16(&self) -> &Storage<f32> {
+        &self.halves.as_ref().expect(HAVE_HALVES).f16
+    }
+}
+
+const HAVE_HALVES: &str = "all kernels of 32-bit floats can store 16-bit ones";
 
 impl<T: Real> fmt::Debug for Kernels<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -358,7 +292,7 @@ impl fmt::Display for KernelName {
 /// Builds the kernels of an instruction set: each is the generic function, compiled with the set enabled.
 macro_rules! kernels_of {
     (
-        $simd:ty, $isa:expr, $lanes:literal, [$($feature:literal),*],
+        $simd:ty, $isa:expr, $lanes:literal, [$($feature:literal),*], $halves:expr,
         panel rows [$($rows:literal)*],
         pixel $([$($columns:literal)*] x $vectors:literal)*
     ) => {{
@@ -412,30 +346,6 @@ macro_rules! kernels_of {
             unsafe { peak::write::<$simd>(values) }
         }
 
-        $(#[target_feature(enable = $feature)])*
-        unsafe fn interleave_kernel(even: &[T], odd: &[T], target: *mut T) {
-            // SAFETY: the features are those of the instruction set; the caller vouches for the rest.
-            unsafe { interleave::<$simd>(even, odd, target) }
-        }
-
-        $(#[target_feature(enable = $feature)])*
-        unsafe fn transpose_kernel(
-            source: *const T,
-            distances: &[isize],
-            columns: usize,
-            target: *mut T,
-            stride: isize,
-        ) {
-            // SAFETY: the features are those of the instruction set; the caller vouches for the rest.
-            unsafe { transpose::<$simd>(source, distances, columns, target, stride) }
-        }
-
-        $(#[target_feature(enable = $feature)])*
-        unsafe fn copy_kernel(source: *const T, pitch: usize, len: usize, target: *mut T, distances: &[isize]) {
-            // SAFETY: the features are those of the instruction set; the caller vouches for the rest.
-            unsafe { copy_rows::<$simd>(source, pitch, len, target, distances) }
-        }
-
         const { $(assert!($rows <= MAX_ROWS);)* }
         Kernels {
             isa: $isa,
@@ -450,9 +360,8 @@ macro_rules! kernels_of {
             },
             lane: lane_kernel,
             activate: activate_kernel,
-            interleave: interleave_kernel,
-            transpose: transpose_kernel,
-            copy: copy_kernel,
+            own: storage_of!($simd, T, [$($feature),*]),
+            halves: $halves,
             probes: Probes {
                 chains: peak::chains($isa),
                 arithmetic: probe_arithmetic,
@@ -461,6 +370,19 @@ macro_rules! kernels_of {
             },
         }
     }};
+}
+
+/// Kernels for memory of 16-bit floats, which are computed with as 32-bit ones.
+macro_rules! halves_of {
+    (f32, $simd:ty, $features:tt) => {
+        Some(Halves {
+            bf16: storage_of!($simd, half::bf16, $features),
+            f16: storage_of!($simd, half::f16, $features),
+        })
+    };
+    ($other:ident, $simd:ty, $features:tt) => {
+        None
+    };
 }
 
 /// Values of a type as those of another, which is the same or not.
@@ -498,6 +420,7 @@ macro_rules! table_of {
             fn table(_key: key::Key) -> &'static [Kernels<Self>] {
                 const AVX512: Kernels<$type> = kernels_of!(
                     $avx512, Isa::Avx512, $lanes512, ["avx512f", "avx512bw", "avx512dq", "avx512vl", "fma"],
+                    halves_of!($type, $avx512, ["avx512f", "avx512bw", "avx512dq", "avx512vl", "fma"]),
                     panel rows [1 2 4 6 8 10 12 14],
                     pixel [1 2 3] x 8 [1 2 3 4 5 6 7] x 4 [1 2 3 4 5 6 7 8 9 10 11 12 13 14] x 2
                         [1 2 3 4 5 6 7 8 9 10 11 12 13 14] x 1
@@ -506,7 +429,8 @@ macro_rules! table_of {
                     Kernels { isa: Isa::Amx, matrix: $matrix, ..AVX512 },
                     AVX512,
                     kernels_of!(
-                        $avx2, Isa::Avx2, $lanes2, ["avx2", "fma"],
+                        $avx2, Isa::Avx2, $lanes2, ["avx2", "fma", "f16c"],
+                        halves_of!($type, $avx2, ["avx2", "fma", "f16c"]),
                         panel rows [1 2 3 4 5 6],
                         pixel [1 2 3] x 4 [1 2 3 4 5 6] x 2 [1 2 3 4 5 6] x 1
                     ),
@@ -535,9 +459,9 @@ macro_rules! table_of {
 }
 
 macro_rules! portable_kernels {
-    ($type:ty, $lanes:literal) => {
+    ($type:ident, $lanes:literal) => {
         kernels_of!(
-            Portable<$type, $lanes>, Isa::Portable, $lanes, [],
+            Portable<$type, $lanes>, Isa::Portable, $lanes, [], halves_of!($type, Portable<$type, $lanes>, []),
             panel rows [1 2 4],
             pixel [1 2 3 4] x 1
         )

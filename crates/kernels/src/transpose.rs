@@ -1,6 +1,7 @@
 //! Turning rows into columns: how channels-first memory meets kernels whose vectors run over channels.
 
 use crate::simd::Simd;
+use crate::storage::Convert;
 
 /// The most lanes of any vector.
 const MAX_LANES: usize = 16;
@@ -14,17 +15,16 @@ const LONG_RUN: usize = 4 * MAX_LANES;
 ///
 /// The CPU must have `S`'s instruction set; every such element must be readable and writable.
 #[inline(always)]
-pub(crate) unsafe fn transpose<S: Simd>(
-    source: *const S::Scalar,
+pub(crate) unsafe fn transpose<S: Convert<From> + Convert<To>, From, To>(
+    source: *const From,
     distances: &[isize],
     columns: usize,
-    target: *mut S::Scalar,
+    target: *mut To,
     stride: isize,
 ) {
     const { assert!(S::LANES <= MAX_LANES && S::LANES.is_power_of_two()) };
     let lines = distances.len() >= LONG_RUN && stride % S::LANES as isize == 0;
-    let head =
-        if lines { target.align_offset(S::LANES * size_of::<S::Scalar>()).min(distances.len()) } else { 0 };
+    let head = if lines { target.align_offset(S::LANES * size_of::<To>()).min(distances.len()) } else { 0 };
     let (head, rest) = distances.split_at(head);
     for column in (0..columns).step_by(S::LANES) {
         let width = S::LANES.min(columns - column);
@@ -33,14 +33,14 @@ pub(crate) unsafe fn transpose<S: Simd>(
         // SAFETY: the caller vouches for the instruction set and all elements; a block has no others.
         unsafe {
             for rows in head.chunks(S::LANES) {
-                block::<S>(source, rows, width, target, stride);
+                block::<S, From, To>(source, rows, width, target, stride);
                 target = target.wrapping_add(rows.len());
             }
             for rows in rest.chunks(S::LANES) {
                 if rows.len() == S::LANES && width == S::LANES {
-                    whole_block::<S>(source, rows, target, stride);
+                    whole_block::<S, From, To>(source, rows, target, stride);
                 } else {
-                    block::<S>(source, rows, width, target, stride);
+                    block::<S, From, To>(source, rows, width, target, stride);
                 }
                 target = target.wrapping_add(rows.len());
             }
@@ -54,21 +54,21 @@ pub(crate) unsafe fn transpose<S: Simd>(
 ///
 /// As [`transpose`], of which it is a part.
 #[inline(always)]
-unsafe fn whole_block<S: Simd>(
-    source: *const S::Scalar,
+unsafe fn whole_block<S: Convert<From> + Convert<To>, From, To>(
+    source: *const From,
     distances: &[isize],
-    target: *mut S::Scalar,
+    target: *mut To,
     stride: isize,
 ) {
     // SAFETY: the caller vouches for all of it.
     unsafe {
         let mut vectors = [S::splat(S::Scalar::default()); MAX_LANES];
         for row in 0..S::LANES {
-            vectors[row] = S::load(source.offset(distances[row]));
+            vectors[row] = S::load_as(source.offset(distances[row]));
         }
         let vectors = turned::<S>(vectors);
         for column in 0..S::LANES {
-            S::store(target.offset(column as isize * stride), vectors[column]);
+            S::store_as(target.offset(column as isize * stride), vectors[column]);
         }
     }
 }
@@ -79,11 +79,11 @@ unsafe fn whole_block<S: Simd>(
 ///
 /// As [`transpose`], of which it is a part.
 #[inline(always)]
-unsafe fn block<S: Simd>(
-    source: *const S::Scalar,
+unsafe fn block<S: Convert<From> + Convert<To>, From, To>(
+    source: *const From,
     distances: &[isize],
     columns: usize,
-    target: *mut S::Scalar,
+    target: *mut To,
     stride: isize,
 ) {
     // SAFETY: the caller vouches for all of it; masks leave out what is not there.
@@ -91,12 +91,12 @@ unsafe fn block<S: Simd>(
         let mut vectors = [S::splat(S::Scalar::default()); MAX_LANES];
         let read = S::mask(0, columns);
         for (vector, &distance) in vectors.iter_mut().zip(distances) {
-            *vector = S::load_masked(source.offset(distance), read);
+            *vector = S::load_masked_as(source.offset(distance), read);
         }
         let vectors = turned::<S>(vectors);
         let written = S::mask(0, distances.len());
         for (column, &vector) in vectors.iter().enumerate().take(columns) {
-            S::store_masked(target.offset(column as isize * stride), vector, written);
+            S::store_masked_as(target.offset(column as isize * stride), vector, written);
         }
     }
 }
@@ -123,13 +123,10 @@ unsafe fn turned<S: Simd>(mut vectors: [S::Vector; MAX_LANES]) -> [S::Vector; MA
     vectors
 }
 
-/// See [`transpose`].
-pub(crate) type TransposeKernel<T> = unsafe fn(*const T, &[isize], usize, *mut T, isize);
-
 #[cfg(test)]
 mod tests {
     use crate::isa::Isa;
-    use crate::output::Output;
+    use crate::storage::Output;
     use crate::table::{Real, kernels};
 
     fn turns<T: Real>() {
@@ -142,8 +139,8 @@ mod tests {
                     let mut target = vec![untouched; columns * 128 + 3];
                     // SAFETY: rows are 50 elements long, and this is the only thread.
                     unsafe {
-                        let target = Output::new(&mut target);
-                        kernels.write_transposed(&target, 2, 128, source.as_ptr(), &distances, columns);
+                        let target = Output::new(&mut target, kernels);
+                        target.write_transposed(2, 128, source.as_ptr(), &distances, columns);
                     }
                     for (index, &value) in target.iter().enumerate() {
                         let (column, row) = (index.wrapping_sub(2) / 128, index.wrapping_sub(2) % 128);

@@ -22,8 +22,14 @@ pub trait Element: Copy + Default + PartialEq + std::fmt::Debug + Send + Sync + 
     /// The type's name.
     const DTYPE: DType;
 
-    /// The type sums are formed in.
+    /// The type sums are formed in by the definition.
     type Wide: Wide;
+
+    /// The type that bias and output may have instead of this one: `f32` for 16-bit floats, otherwise the type itself.
+    type Widened: Element<Widened = Self::Widened>;
+
+    /// The same value as bias.
+    fn widened(self) -> Self::Widened;
 
     /// The same value in the wide type.
     fn widen(self) -> Self::Wide;
@@ -39,9 +45,11 @@ pub trait Prepare: Sized {
     fn prepare(
         call: &FilterCall,
         filter: &TensorView<'_, Self>,
-        bias: Option<&[Self]>,
+        bias: Option<&[<Self as Element>::Widened]>,
         options: &Options,
-    ) -> Result<Arc<dyn PreparedFilter<Self>>, Error>;
+    ) -> Result<Arc<dyn PreparedFilter<Self>>, Error>
+    where
+        Self: Element;
 }
 
 macro_rules! prepare {
@@ -50,7 +58,7 @@ macro_rules! prepare {
             fn prepare(
                 call: &FilterCall,
                 filter: &TensorView<'_, Self>,
-                bias: Option<&[Self]>,
+                bias: Option<&[<Self as Element>::Widened]>,
                 options: &Options,
             ) -> Result<Arc<dyn PreparedFilter<Self>>, Error> {
                 Ok(Arc::new($engine::new(call, filter, bias, options)?))
@@ -59,8 +67,8 @@ macro_rules! prepare {
     )*};
 }
 
-prepare!(Engine: f32 f64);
-prepare!(ReferenceFilter: f16 bf16 i8 i16 i32 i64 u8 u16 u32 u64);
+prepare!(Engine: f16 bf16 f32 f64);
+prepare!(ReferenceFilter: i8 i16 i32 i64 u8 u16 u32 u64);
 
 /// A type wide enough to sum products of elements in.
 pub trait Wide: Copy + Default + Send + Sync + 'static {
@@ -115,10 +123,15 @@ impl Wide for ExactInteger {
 }
 
 macro_rules! float_element {
-    ($($type:ty, $dtype:ident, $widen:expr, $narrow:expr;)*) => {$(
+    ($($type:ty, $dtype:ident, $widened:ty, $widen:expr, $narrow:expr;)*) => {$(
         impl Element for $type {
             const DTYPE: DType = DType::$dtype;
             type Wide = f64;
+            type Widened = $widened;
+
+            fn widened(self) -> $widened {
+                self.into()
+            }
 
             fn widen(self) -> f64 {
                 $widen(self)
@@ -132,10 +145,10 @@ macro_rules! float_element {
 }
 
 float_element! {
-    f16, F16, f64::from, |wide| f16::from_f32(round_to_odd(wide));
-    bf16, Bf16, f64::from, |wide| bf16::from_f32(round_to_odd(wide));
-    f32, F32, f64::from, |wide| wide as f32;
-    f64, F64, |value| value, |wide| wide;
+    f16, F16, f32, f64::from, |wide| f16::from_f32(round_to_odd(wide));
+    bf16, Bf16, f32, f64::from, |wide| bf16::from_f32(round_to_odd(wide));
+    f32, F32, f32, f64::from, |wide| wide as f32;
+    f64, F64, f64, |value| value, |wide| wide;
 }
 
 macro_rules! integer_element {
@@ -143,6 +156,11 @@ macro_rules! integer_element {
         impl Element for $type {
             const DTYPE: DType = DType::$dtype;
             type Wide = ExactInteger;
+            type Widened = Self;
+
+            fn widened(self) -> Self {
+                self
+            }
 
             fn widen(self) -> ExactInteger {
                 ExactInteger::new(i128::from(self))

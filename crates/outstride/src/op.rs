@@ -35,8 +35,11 @@ pub enum Precision {
     /// cut into parts.
     #[default]
     Full,
-    /// By products and sums of the elements themselves, in the element type.
+    /// By products and sums of the elements themselves, in the element type; of 16-bit floats, in 32 bits.
     Strict,
+    /// As [`Full`](Self::Full), but inputs and weights may be rounded to bf16 first, where that is faster. Sums and
+    /// outputs keep the precision they have otherwise.
+    Bf16Compute,
 }
 
 /// A transposed convolution with its weights, ready to run on inputs of any size.
@@ -53,7 +56,7 @@ pub enum Precision {
 /// # Ok::<(), outstride::Error>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct ConvTranspose<T> {
+pub struct ConvTranspose<T: Element> {
     dialect: Arc<dyn Dialect>,
     policy: Policy,
     limits: Limits,
@@ -90,6 +93,18 @@ impl<T: Element> ConvTranspose<T> {
         dialect: Arc<dyn Dialect>,
         filter: TensorView<'_, T>,
         bias: Option<&[T]>,
+        options: &Options,
+    ) -> Result<Self, Error> {
+        let bias = bias.map(|bias| bias.iter().map(|&value| value.widened()).collect::<Vec<_>>());
+        Self::with_wide_bias(dialect, filter, bias.as_deref(), options)
+    }
+
+    /// As [`with_options`](Self::with_options), with a bias that is not rounded to the type of the filter: 16-bit floats
+    /// take one of `f32`.
+    pub fn with_wide_bias(
+        dialect: Arc<dyn Dialect>,
+        filter: TensorView<'_, T>,
+        bias: Option<&[T::Widened]>,
         options: &Options,
     ) -> Result<Self, Error> {
         let filter_call = dialect.filter(&TensorType::new(T::DTYPE, filter.shape()))?;
@@ -162,13 +177,41 @@ impl<T: Element> ConvTranspose<T> {
 
     /// Runs on `x` and writes into `y`, whatever the strides of either.
     pub fn run_into(&self, x: TensorView<'_, T>, y: TensorViewMut<'_, T>) -> Result<(), Error> {
-        let call = self.resolve(x.shape())?;
+        let call = self.resolve_into(x.shape(), y.shape())?;
+        self.execute(&call, x, y)
+    }
+
+    /// As [`run_into`](Self::run_into), without rounding to the type of the input: 16-bit floats give outputs of `f32`.
+    ///
+    /// ```
+    /// use outstride::{ConvTranspose, Options, Tensor, TensorView, bf16, torch};
+    ///
+    /// let dialect = std::sync::Arc::new(torch::ConvTranspose::default());
+    /// let weight = [bf16::from_f32(0.5)];
+    /// let weight = TensorView::from_slice(&[1, 1, 1], &weight)?;
+    /// let op = ConvTranspose::with_wide_bias(dialect, weight, Some(&[1e-3f32]), &Options::default())?;
+    ///
+    /// let x = Tensor::from_vec(&[1, 1, 1], vec![bf16::from_f32(2.0)])?;
+    /// let mut y = Tensor::from_vec(&[1, 1, 1], vec![0f32])?;
+    /// op.run_wide_into(x.view(), y.view_mut())?;
+    /// assert_eq!(y.data(), [1.001]);
+    /// # Ok::<(), outstride::Error>(())
+    /// ```
+    pub fn run_wide_into(&self, x: TensorView<'_, T>, y: TensorViewMut<'_, T::Widened>) -> Result<(), Error> {
+        let call = self.resolve_into(x.shape(), y.shape())?;
+        let (x, y) = (x.canonical_data(&call.input), y.canonical_data(&call.output));
+        self.prepared.run_wide(&call, x, y, &*self.executor.0)
+    }
+
+    /// What a call into an output of this shape means, if it may be made.
+    fn resolve_into(&self, input_shape: &[usize], output_shape: &[usize]) -> Result<Call, Error> {
+        let call = self.resolve(input_shape)?;
         let expected = call.output_shape();
-        if y.shape() != expected {
-            return Err(Error::OutputShape { expected, found: y.shape().to_vec() });
+        if output_shape != expected {
+            return Err(Error::OutputShape { expected, found: output_shape.to_vec() });
         }
         self.limits.check_work(&call.geometry)?;
-        self.execute(&call, x, y)
+        Ok(call)
     }
 
     /// What a call on a row-major input of this shape would do.

@@ -15,13 +15,22 @@ use crate::reference;
 use crate::tensor::{Tensor, TensorView, TensorViewMut};
 
 /// A filter and bias, laid out for some engine.
-pub trait PreparedFilter<T>: fmt::Debug + Send + Sync {
+pub trait PreparedFilter<T: Element>: fmt::Debug + Send + Sync {
     /// Runs on canonical views.
     fn run(
         &self,
         call: &Call,
         x: TensorView<'_, T>,
         y: TensorViewMut<'_, T>,
+        executor: &dyn Executor,
+    ) -> Result<(), Error>;
+
+    /// Runs on canonical views, without rounding sums to the type of the input.
+    fn run_wide(
+        &self,
+        call: &Call,
+        x: TensorView<'_, T>,
+        y: TensorViewMut<'_, T::Widened>,
         executor: &dyn Executor,
     ) -> Result<(), Error>;
 
@@ -50,7 +59,7 @@ impl<T: Element> ReferenceFilter<T> {
     }
 }
 
-impl<T: Element> PreparedFilter<T> for ReferenceFilter<T> {
+impl<T: Element<Widened = T>> PreparedFilter<T> for ReferenceFilter<T> {
     fn run(
         &self,
         call: &Call,
@@ -60,6 +69,16 @@ impl<T: Element> PreparedFilter<T> for ReferenceFilter<T> {
     ) -> Result<(), Error> {
         let epilogue = Epilogue { activation: call.activation, overflow: call.overflow };
         reference::conv_transpose(&call.geometry, &epilogue, x, self.filter.view(), self.bias.as_deref(), y)
+    }
+
+    fn run_wide(
+        &self,
+        call: &Call,
+        x: TensorView<'_, T>,
+        y: TensorViewMut<'_, T>,
+        executor: &dyn Executor,
+    ) -> Result<(), Error> {
+        self.run(call, x, y, executor)
     }
 
     fn plan(&self, call: &Call, _x_strides: &[isize], _y_strides: &[isize], _threads: usize) -> Plan {

@@ -91,7 +91,7 @@ impl Weights<Vec<u8>> {
 }
 
 /// An operator, and a copy of its weights for pickling: the engine keeps them in an order of its own.
-struct Prepared<T> {
+struct Prepared<T: Element> {
     op: ConvTranspose<T>,
     filter: Tensor<T>,
     bias: Option<Vec<T>>,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use outstride::{Element, Real, Tensor, TensorView};
+use outstride::{Element, Real, Tensor, TensorView, bf16, f16};
 use outstride_io::layers::Layer;
 
 use crate::Verdict;
@@ -60,17 +60,19 @@ pub(crate) fn run(args: &BenchArgs, out: &mut dyn Write) -> Result<Verdict> {
         bail!("--seconds must be between 0 and 3600, got {}", args.seconds);
     }
     match args.layers.dtype {
+        FloatType::Bf16 => run_in::<bf16>(args, out),
+        FloatType::F16 => run_in::<f16>(args, out),
         FloatType::F32 => run_in::<f32>(args, out),
         FloatType::F64 => run_in::<f64>(args, out),
     }
 }
 
-fn run_in<T: Real + Element>(args: &BenchArgs, out: &mut dyn Write) -> Result<Verdict> {
+fn run_in<T: Element<Wide = f64, Widened: Real>>(args: &BenchArgs, out: &mut dyn Write) -> Result<Verdict> {
     let layers = args.layers.layers()?;
     let team = Team::new(args.layers.threads())?;
     let progress = progress(layers.len());
     progress.set_message("measuring the machine");
-    let roofline = Roofline::measure::<T>(&team)?;
+    let roofline = Roofline::measure::<T::Widened>(&team, T::DTYPE)?;
     let id_width = layers.iter().map(|layer| layer.id.chars().count()).max().unwrap_or(0).max("layer".len());
     if !args.json {
         progress.suspend(|| write_machine(out, &roofline, team.threads(), id_width))?;
@@ -103,7 +105,7 @@ fn run_in<T: Real + Element>(args: &BenchArgs, out: &mut dyn Write) -> Result<Ve
     Ok(verdict)
 }
 
-fn measure<T: Real + Element>(
+fn measure<T: Element<Wide = f64>>(
     layer: &Layer,
     layout: Layout,
     team: &Team,

@@ -50,6 +50,8 @@ pub(crate) struct LayerArgs {
 /// The element types that the fast engine computes in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FloatType {
+    Bf16,
+    F16,
     #[default]
     F32,
     F64,

@@ -1,7 +1,8 @@
 //! Matrix tiles: 16 × 16 sums of 16-bit products per instruction.
 //!
-//! A 32-bit number is the sum of three 16-bit ones with its exponent range, 8 bits of significand each (*parts*). Of the
-//! nine products of two such sums, six matter: those left out are below the rounding of the product itself.
+//! A number is the sum of one, two or three 16-bit ones with the exponent range of 32-bit ones, 8 bits of significand each
+//! (*parts*). Of the nine products of two sums of three, six matter: those left out are below the rounding of the product
+//! itself.
 
 use std::arch::asm;
 use std::arch::x86_64::*;
@@ -141,87 +142,132 @@ macro_rules! square {
     };
 }
 
-/// Two tiles of rows by two of columns.
-///
-/// # Safety
-///
-/// Tiles must be configured, and all that the block names readable or writable.
-pub(crate) unsafe fn two_by_two(block: &MatrixBlock<'_>) {
-    // SAFETY: the caller vouches for all of it. Inputs and weights are read 16 rows of 64 bytes at a time.
-    unsafe {
-        asm!(
-            "test {offset}, {offset}",
-            "jnz 2f",
-            zero_sums!(),
-            "jmp 3f",
-            "2:",
-            "lea {first}, [{out} + 2048]",
-            "tileloadd tmm0, [{out} + {pitch}]",
-            "tileloadd tmm1, [{out} + {pitch} + 64]",
-            "tileloadd tmm2, [{first} + {pitch}]",
-            "tileloadd tmm3, [{first} + {pitch} + 64]",
-            "3:",
-            "test {count}, {count}",
-            "jz 5f",
-            "4:",
-            "mov {offset}, [{step}]",
-            "mov {weights}, [{step} + 8]",
-            "lea {first}, [{rows0} + {offset}]",
-            "lea {second}, [{rows1} + {offset}]",
-            "tileloadd tmm6, [{weights} + {row} + 4096]",
-            "tileloadd tmm4, [{first} + {row}]",
-            "tileloadd tmm7, [{weights} + {row} + 5120]",
-            "tileloadd tmm5, [{second} + {row}]",
-            square!(),
-            "tileloadd tmm6, [{weights} + {row} + 2048]",
-            "tileloadd tmm7, [{weights} + {row} + 3072]",
-            square!(),
-            "add {first}, {part}",
-            "add {second}, {part}",
-            "tileloadd tmm4, [{first} + {row}]",
-            "tileloadd tmm5, [{second} + {row}]",
-            square!(),
-            "tileloadd tmm6, [{weights} + {row}]",
-            "tileloadd tmm7, [{weights} + {row} + 1024]",
-            square!(),
-            "add {first}, {part}",
-            "add {second}, {part}",
-            "tileloadd tmm4, [{first} + {row}]",
-            "tileloadd tmm5, [{second} + {row}]",
-            fetch!(),
-            square!(),
-            "lea {first}, [{rows0} + {offset}]",
-            "lea {second}, [{rows1} + {offset}]",
-            "tileloadd tmm4, [{first} + {row}]",
-            "tileloadd tmm5, [{second} + {row}]",
-            square!(),
-            "add {step}, 16",
-            "dec {count}",
-            "jnz 4b",
-            "5:",
-            "lea {first}, [{out} + 2048]",
-            "tilestored [{out} + {pitch}], tmm0",
-            "tilestored [{out} + {pitch} + 64], tmm1",
-            "tilestored [{first} + {pitch}], tmm2",
-            "tilestored [{first} + {pitch} + 64], tmm3",
-            out = in(reg) block.out,
-            pitch = in(reg) 128usize,
-            row = in(reg) 64usize,
-            rows0 = in(reg) block.rows[0],
-            rows1 = in(reg) block.rows[1],
-            part = in(reg) block.part_stride * size_of::<u16>(),
-            step = inout(reg) block.steps.as_ptr() => _,
-            count = inout(reg) block.steps.len() => _,
-            fetch = inout(reg) block.fetch => _,
-            offset = inout(reg) u64::from(block.resume) => _,
-            weights = out(reg) _,
-            first = out(reg) _,
-            second = out(reg) _,
-            out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
-            out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
-            options(nostack),
-        );
-    }
+/// Two tiles of rows by two of columns, given how a step's products are made.
+macro_rules! two_by_two {
+    ($name:ident, $parts:literal: $($products:expr),* $(,)?) => {
+        /// # Safety
+        ///
+        /// Tiles must be configured, and all that the block names readable or writable.
+        unsafe fn $name(block: &MatrixBlock<'_>) {
+            // One part has no next one.
+            let part_bytes = if $parts > 1 { block.part_stride * size_of::<u16>() } else { 0 };
+            // SAFETY: the caller vouches for all of it. Inputs and weights are read 16 rows of 64 bytes at a time.
+            unsafe {
+                asm!(
+                    "test {offset}, {offset}",
+                    "jnz 2f",
+                    zero_sums!(),
+                    "jmp 3f",
+                    "2:",
+                    "lea {first}, [{out} + 2048]",
+                    "tileloadd tmm0, [{out} + {pitch}]",
+                    "tileloadd tmm1, [{out} + {pitch} + 64]",
+                    "tileloadd tmm2, [{first} + {pitch}]",
+                    "tileloadd tmm3, [{first} + {pitch} + 64]",
+                    "3:",
+                    "test {count}, {count}",
+                    "jz 5f",
+                    "4:",
+                    "mov {offset}, [{step}]",
+                    "mov {weights}, [{step} + 8]",
+                    "lea {first}, [{rows0} + {offset}]",
+                    "lea {second}, [{rows1} + {offset}]",
+                    $($products,)*
+                    "add {step}, 16",
+                    "dec {count}",
+                    "jnz 4b",
+                    "5:",
+                    "lea {first}, [{out} + 2048]",
+                    "tilestored [{out} + {pitch}], tmm0",
+                    "tilestored [{out} + {pitch} + 64], tmm1",
+                    "tilestored [{first} + {pitch}], tmm2",
+                    "tilestored [{first} + {pitch} + 64], tmm3",
+                    out = in(reg) block.out,
+                    pitch = in(reg) 128usize,
+                    row = in(reg) 64usize,
+                    rows0 = in(reg) block.rows[0],
+                    rows1 = in(reg) block.rows[1],
+                    part = in(reg) part_bytes,
+                    step = inout(reg) block.steps.as_ptr() => _,
+                    count = inout(reg) block.steps.len() => _,
+                    fetch = inout(reg) block.fetch => _,
+                    offset = inout(reg) u64::from(block.resume) => _,
+                    weights = out(reg) _,
+                    first = out(reg) _,
+                    second = out(reg) _,
+                    out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
+                    out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
+                    options(nostack),
+                );
+            }
+        }
+    };
+}
+
+two_by_two! {
+    two_by_two_whole, 1:
+    // The last register is an operand all the same.
+    "/* {part} */",
+    "tileloadd tmm6, [{weights} + {row} + 0]",
+    "tileloadd tmm7, [{weights} + {row} + 1024]",
+    "tileloadd tmm4, [{first} + {row}]",
+    "tileloadd tmm5, [{second} + {row}]",
+    fetch!(),
+    square!(),
+}
+
+two_by_two! {
+    two_by_two_halves, 2:
+    "tileloadd tmm6, [{weights} + {row} + 2048]",
+    "tileloadd tmm7, [{weights} + {row} + 3072]",
+    "tileloadd tmm4, [{first} + {row}]",
+    "tileloadd tmm5, [{second} + {row}]",
+    square!(),
+    "add {first}, {part}",
+    "add {second}, {part}",
+    "tileloadd tmm4, [{first} + {row}]",
+    "tileloadd tmm5, [{second} + {row}]",
+    square!(),
+    "tileloadd tmm6, [{weights} + {row} + 0]",
+    "tileloadd tmm7, [{weights} + {row} + 1024]",
+    fetch!(),
+    square!(),
+    "lea {first}, [{rows0} + {offset}]",
+    "lea {second}, [{rows1} + {offset}]",
+    "tileloadd tmm4, [{first} + {row}]",
+    "tileloadd tmm5, [{second} + {row}]",
+    square!(),
+}
+
+two_by_two! {
+    two_by_two_thirds, 3:
+    "tileloadd tmm6, [{weights} + {row} + 4096]",
+    "tileloadd tmm4, [{first} + {row}]",
+    "tileloadd tmm7, [{weights} + {row} + 5120]",
+    "tileloadd tmm5, [{second} + {row}]",
+    square!(),
+    "tileloadd tmm6, [{weights} + {row} + 2048]",
+    "tileloadd tmm7, [{weights} + {row} + 3072]",
+    square!(),
+    "add {first}, {part}",
+    "add {second}, {part}",
+    "tileloadd tmm4, [{first} + {row}]",
+    "tileloadd tmm5, [{second} + {row}]",
+    square!(),
+    "tileloadd tmm6, [{weights} + {row}]",
+    "tileloadd tmm7, [{weights} + {row} + 1024]",
+    square!(),
+    "add {first}, {part}",
+    "add {second}, {part}",
+    "tileloadd tmm4, [{first} + {row}]",
+    "tileloadd tmm5, [{second} + {row}]",
+    fetch!(),
+    square!(),
+    "lea {first}, [{rows0} + {offset}]",
+    "lea {second}, [{rows1} + {offset}]",
+    "tileloadd tmm4, [{first} + {row}]",
+    "tileloadd tmm5, [{second} + {row}]",
+    square!(),
 }
 
 /// The current part of four tiles of rows by the current weights.
@@ -242,69 +288,100 @@ macro_rules! column {
     };
 }
 
-/// Four tiles of rows by one of columns.
-///
-/// # Safety
-///
-/// Tiles must be configured, and all that the block names readable or writable.
-pub(crate) unsafe fn four_by_one(block: &MatrixBlock<'_>) {
-    // SAFETY: the caller vouches for all of it. Inputs and weights are read 16 rows of 64 bytes at a time.
-    unsafe {
-        asm!(
-            "test {offset}, {offset}",
-            "jnz 2f",
-            zero_sums!(),
-            "jmp 3f",
-            "2:",
-            "tileloadd tmm0, [{out} + {row}]",
-            "tileloadd tmm1, [{out} + {row} + 1024]",
-            "tileloadd tmm2, [{out} + {row} + 2048]",
-            "tileloadd tmm3, [{out} + {row} + 3072]",
-            "3:",
-            "test {count}, {count}",
-            "jz 5f",
-            "4:",
-            "mov {offset}, [{step}]",
-            "mov {weights}, [{step} + 8]",
-            "tileloadd tmm6, [{weights} + {row} + 2048]",
-            column!(),
-            "tileloadd tmm6, [{weights} + {row} + 1024]",
-            column!(),
-            "add {offset}, {part}",
-            column!(),
-            "tileloadd tmm6, [{weights} + {row}]",
-            column!(),
-            "add {offset}, {part}",
-            column!(),
-            "mov {offset}, [{step}]",
-            fetch!(),
-            column!(),
-            "add {step}, 16",
-            "dec {count}",
-            "jnz 4b",
-            "5:",
-            "tilestored [{out} + {row}], tmm0",
-            "tilestored [{out} + {row} + 1024], tmm1",
-            "tilestored [{out} + {row} + 2048], tmm2",
-            "tilestored [{out} + {row} + 3072], tmm3",
-            out = in(reg) block.out,
-            row = in(reg) 64usize,
-            rows0 = in(reg) block.rows[0],
-            rows1 = in(reg) block.rows[1],
-            rows2 = in(reg) block.rows[2],
-            rows3 = in(reg) block.rows[3],
-            part = in(reg) block.part_stride * size_of::<u16>(),
-            step = inout(reg) block.steps.as_ptr() => _,
-            count = inout(reg) block.steps.len() => _,
-            fetch = inout(reg) block.fetch => _,
-            offset = inout(reg) u64::from(block.resume) => _,
-            weights = out(reg) _,
-            first = out(reg) _,
-            out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
-            out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
-            options(nostack),
-        );
-    }
+/// Four tiles of rows by one of columns, given how a step's products are made.
+macro_rules! four_by_one {
+    ($name:ident, $parts:literal: $($products:expr),* $(,)?) => {
+        /// # Safety
+        ///
+        /// Tiles must be configured, and all that the block names readable or writable.
+        unsafe fn $name(block: &MatrixBlock<'_>) {
+            // One part has no next one.
+            let part_bytes = if $parts > 1 { block.part_stride * size_of::<u16>() } else { 0 };
+            // SAFETY: the caller vouches for all of it. Inputs and weights are read 16 rows of 64 bytes at a time.
+            unsafe {
+                asm!(
+                    "test {offset}, {offset}",
+                    "jnz 2f",
+                    zero_sums!(),
+                    "jmp 3f",
+                    "2:",
+                    "tileloadd tmm0, [{out} + {row}]",
+                    "tileloadd tmm1, [{out} + {row} + 1024]",
+                    "tileloadd tmm2, [{out} + {row} + 2048]",
+                    "tileloadd tmm3, [{out} + {row} + 3072]",
+                    "3:",
+                    "test {count}, {count}",
+                    "jz 5f",
+                    "4:",
+                    "mov {offset}, [{step}]",
+                    "mov {weights}, [{step} + 8]",
+                    $($products,)*
+                    "add {step}, 16",
+                    "dec {count}",
+                    "jnz 4b",
+                    "5:",
+                    "tilestored [{out} + {row}], tmm0",
+                    "tilestored [{out} + {row} + 1024], tmm1",
+                    "tilestored [{out} + {row} + 2048], tmm2",
+                    "tilestored [{out} + {row} + 3072], tmm3",
+                    out = in(reg) block.out,
+                    row = in(reg) 64usize,
+                    rows0 = in(reg) block.rows[0],
+                    rows1 = in(reg) block.rows[1],
+                    rows2 = in(reg) block.rows[2],
+                    rows3 = in(reg) block.rows[3],
+                    part = in(reg) part_bytes,
+                    step = inout(reg) block.steps.as_ptr() => _,
+                    count = inout(reg) block.steps.len() => _,
+                    fetch = inout(reg) block.fetch => _,
+                    offset = inout(reg) u64::from(block.resume) => _,
+                    weights = out(reg) _,
+                    first = out(reg) _,
+                    out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
+                    out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
+                    options(nostack),
+                );
+            }
+        }
+    };
+}
+
+four_by_one! {
+    four_by_one_whole, 1:
+    "/* {part} */",
+    "tileloadd tmm6, [{weights} + {row} + 0]",
+    fetch!(),
+    column!(),
+}
+
+four_by_one! {
+    four_by_one_halves, 2:
+    "tileloadd tmm6, [{weights} + {row} + 1024]",
+    column!(),
+    "add {offset}, {part}",
+    column!(),
+    "tileloadd tmm6, [{weights} + {row} + 0]",
+    column!(),
+    "mov {offset}, [{step}]",
+    fetch!(),
+    column!(),
+}
+
+four_by_one! {
+    four_by_one_thirds, 3:
+    "tileloadd tmm6, [{weights} + {row} + 2048]",
+    column!(),
+    "tileloadd tmm6, [{weights} + {row} + 1024]",
+    column!(),
+    "add {offset}, {part}",
+    column!(),
+    "tileloadd tmm6, [{weights} + {row}]",
+    column!(),
+    "add {offset}, {part}",
+    column!(),
+    "mov {offset}, [{step}]",
+    fetch!(),
+    column!(),
 }
 
 /// Cuts rows of 32 numbers into parts: `target[part · stride + row · 32 + column]`. Returns whether a number other than
@@ -314,7 +391,12 @@ pub(crate) unsafe fn four_by_one(block: &MatrixBlock<'_>) {
 ///
 /// The CPU must have AVX-512 with BF16; all rows must be readable and all parts writable.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]
-pub(crate) unsafe fn split(source: *const f32, rows: usize, target: *mut u16, stride: usize) -> bool {
+unsafe fn split<const PARTS: usize>(
+    source: *const f32,
+    rows: usize,
+    target: *mut u16,
+    stride: usize,
+) -> bool {
     let magnitude = _mm512_set1_epi32(i32::MAX);
     let one = _mm512_set1_epi32(1);
     let tiny = _mm512_set1_epi32(TINY.to_bits() as i32 - 1);
@@ -330,7 +412,7 @@ pub(crate) unsafe fn split(source: *const f32, rows: usize, target: *mut u16, st
             let bits = _mm512_sub_epi32(_mm512_and_si512(_mm512_castps_si512(half), magnitude), one);
             found |= _mm512_cmplt_epu32_mask(bits, tiny);
         }
-        for part in 0..3 {
+        for part in 0..PARTS {
             let rounded = halves.map(|half| _mm512_cvtneps_pbh(half));
             for (half, rounded) in halves.iter_mut().zip(rounded) {
                 *half = _mm512_sub_ps(*half, _mm512_cvtpbh_ps(rounded));
@@ -387,5 +469,15 @@ pub(crate) unsafe fn add_bias(sums: &mut [f32], bias: &[f32]) {
 const _: () = assert!(size_of::<MatrixStep>() == 16 && PART_ROW == 32 && FETCHED_BY_STEP == 256);
 
 /// The functions above as a table.
-pub(crate) const KERNELS: MatrixKernels =
-    MatrixKernels { configure, release, blocks: [four_by_one, two_by_two], split, are_sound, add_bias };
+pub(crate) const KERNELS: MatrixKernels = MatrixKernels {
+    configure,
+    release,
+    blocks: [
+        [four_by_one_whole, two_by_two_whole],
+        [four_by_one_halves, two_by_two_halves],
+        [four_by_one_thirds, two_by_two_thirds],
+    ],
+    split: [split::<1>, split::<2>, split::<3>],
+    are_sound,
+    add_bias,
+};

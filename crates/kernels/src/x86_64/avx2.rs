@@ -3,6 +3,7 @@
 use std::arch::x86_64::*;
 
 use crate::simd::Simd;
+use crate::storage::convert_itself;
 
 /// 8 lanes of f32.
 #[derive(Clone, Copy)]
@@ -258,4 +259,9 @@ impl Simd for Avx2F64 {
         // SAFETY: the caller vouches for AVX2.
         unsafe { _mm256_movemask_pd(_mm256_cmp_pd::<_CMP_UNORD_Q>(v, v)) != 0 }
     }
+}
+
+convert_itself! {
+    {} f32, Avx2F32;
+    {} f64, Avx2F64;
 }

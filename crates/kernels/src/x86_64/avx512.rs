@@ -3,6 +3,7 @@
 use std::arch::x86_64::*;
 
 use crate::simd::Simd;
+use crate::storage::convert_itself;
 
 /// 16 lanes of f32.
 #[derive(Clone, Copy)]
@@ -250,4 +251,9 @@ impl Simd for Avx512F64 {
         // SAFETY: the caller vouches for AVX-512.
         unsafe { _mm512_cmp_pd_mask::<_CMP_UNORD_Q>(v, v) != 0 }
     }
+}
+
+convert_itself! {
+    {} f32, Avx512F32;
+    {} f64, Avx512F64;
 }

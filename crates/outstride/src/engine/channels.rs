@@ -36,7 +36,7 @@ impl ChannelBlocks {
     }
 
     /// The first channel and the number of channels of each block.
-    pub(crate) fn iter(self) -> impl ExactSizeIterator<Item = (usize, usize)> {
+    pub(crate) fn iter(self) -> impl ExactSizeIterator<Item = (usize, usize)> + Clone {
         // Without channels there is still one step, which adds the bias.
         let count = self.channels.div_ceil(self.size).max(1);
         (0..count).map(move |block| (block * self.size, self.channels(block)))
@@ -57,10 +57,11 @@ pub(crate) struct Input<'a, T> {
 }
 
 impl<'a, T: Real> Input<'a, T> {
-    /// Reads the input where it lies: its channels are already side by side.
+    /// Reads the input where it lies: its channels are already side by side, of the type that is computed with.
     pub(crate) fn in_place(problem: &'a Problem<'_, T>, group: usize, blocks: ChannelBlocks) -> Self {
+        let x = problem.x.as_computed().expect("planned to read the input where it lies");
         Input {
-            origin: problem.x.as_ptr().wrapping_add(problem.x_group(group)),
+            origin: x.as_ptr().wrapping_add(problem.x_group(group)),
             strides: problem.axes.iter().map(|axis| axis.x_stride).collect(),
             block_stride: blocks.size as isize,
             readable: problem.axes.iter().map(|axis| Span { first: 0, count: axis.input }).collect(),
@@ -180,27 +181,24 @@ fn copy_row<T: Real>(
     let stride = problem.axes[problem.axes.len() - 1].x_stride;
     if problem.x_channel_stride == 1 {
         for position in 0..count {
-            let from = (from + position as isize * stride) as usize;
-            let channels = &problem.x[from..from + distances.len()];
-            target[position * pitch..][..distances.len()].copy_from_slice(channels);
+            let channels = &mut target[position * pitch..][..distances.len()];
+            problem.x.read_run(from + position as isize * stride, channels);
         }
         return;
     }
     if stride == 1 {
-        let source = problem.x.as_ptr().wrapping_offset(from);
         // A few channels at a time, so that each is read as a stream.
         let lanes = problem.filter.kernels.lanes();
         for (index, distances) in distances.chunks(lanes).enumerate() {
             let target = &mut target[index * lanes..];
-            // SAFETY: row, channels and positions are all inside the view of the input.
-            unsafe { problem.filter.kernels.transpose(source, distances, count, target, pitch) };
+            problem.x.read_transposed(from, distances, count, target, pitch);
         }
         return;
     }
     for position in 0..count {
         let from = from + position as isize * stride;
         for (value, &distance) in target[position * pitch..].iter_mut().zip(distances) {
-            *value = problem.x[(from + distance) as usize];
+            *value = problem.x.get((from + distance) as usize);
         }
     }
 }

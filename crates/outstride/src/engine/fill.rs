@@ -1,6 +1,6 @@
 //! The outputs that no tap reaches: they hold the activated bias.
 
-use outstride_kernels::{Output, Scalar};
+use outstride_kernels::{Output, Real};
 
 use super::axis::EngineAxis;
 
@@ -9,7 +9,7 @@ use super::axis::EngineAxis;
 /// # Safety
 ///
 /// No other thread may write these elements at the same time.
-pub(crate) unsafe fn fill_uncovered<T: Scalar>(
+pub(crate) unsafe fn fill_uncovered<T: Real>(
     axes: &[EngineAxis<'_>],
     y: &Output<'_, T>,
     y_offset: usize,
@@ -31,7 +31,7 @@ pub(crate) unsafe fn fill_uncovered<T: Scalar>(
 /// # Safety
 ///
 /// As [`fill_uncovered`].
-pub(crate) unsafe fn fill_everything<T: Scalar>(
+pub(crate) unsafe fn fill_everything<T: Real>(
     axes: &[EngineAxis<'_>],
     y: &Output<'_, T>,
     y_offset: usize,
@@ -49,7 +49,7 @@ pub(crate) unsafe fn fill_everything<T: Scalar>(
 /// # Safety
 ///
 /// As [`fill_uncovered`].
-unsafe fn fill_axis<T: Scalar>(axes: &[EngineAxis<'_>], y: &Output<'_, T>, base: isize, value: T) {
+unsafe fn fill_axis<T: Real>(axes: &[EngineAxis<'_>], y: &Output<'_, T>, base: isize, value: T) {
     let [axis, inner @ ..] = axes else { return };
     let inner_covered = inner.iter().all(EngineAxis::is_covered);
     let mut phases = axis.phases.iter().peekable();
@@ -84,7 +84,7 @@ unsafe fn fill_axis<T: Scalar>(axes: &[EngineAxis<'_>], y: &Output<'_, T>, base:
 /// # Safety
 ///
 /// As [`fill_uncovered`].
-unsafe fn fill_residues<T: Scalar>(
+unsafe fn fill_residues<T: Real>(
     axis: &EngineAxis<'_>,
     from: i64,
     to: i64,
@@ -108,7 +108,7 @@ unsafe fn fill_residues<T: Scalar>(
 /// # Safety
 ///
 /// As [`fill_uncovered`].
-unsafe fn fill_all<T: Scalar>(
+unsafe fn fill_all<T: Real>(
     start: i64,
     end: i64,
     stride: isize,

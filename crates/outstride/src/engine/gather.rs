@@ -1,6 +1,6 @@
 //! Input with the positions of a row side by side, as pixel kernels read it: where it lies, or copied box by box.
 
-use outstride_kernels::Scalar;
+use outstride_kernels::{Real, Source};
 
 use super::axis::{EngineAxis, Span};
 use super::boxes::Boxes;
@@ -112,8 +112,8 @@ fn plane_stride(needed: &[Span]) -> usize {
 }
 
 /// Copies a box of the input, channels outermost, into `scratch`.
-pub(crate) fn copied_planes<'a, T: Scalar>(
-    x: &[T],
+pub(crate) fn copied_planes<'a, T: Real>(
+    x: &Source<'_, T>,
     offset: usize,
     axes: &[EngineAxis<'_>],
     needed: &[Span],
@@ -142,12 +142,12 @@ pub(crate) fn copied_planes<'a, T: Scalar>(
     }
 }
 
-fn copy_row<T: Scalar>(x: &[T], from: isize, stride: isize, target: &mut [T]) {
+fn copy_row<T: Real>(x: &Source<'_, T>, from: isize, stride: isize, target: &mut [T]) {
     if stride == 1 {
-        target.copy_from_slice(&x[from as usize..][..target.len()]);
+        x.read_run(from, target);
     } else {
         for (position, value) in target.iter_mut().enumerate() {
-            *value = x[(from + position as isize * stride) as usize];
+            *value = x.get((from + position as isize * stride) as usize);
         }
     }
 }

@@ -1,8 +1,9 @@
 //! The lane path: depthwise layers with channels side by side. Every vector lane is a channel with its own weights.
 
-use outstride_kernels::{LaneTap, LaneTile, Real};
+use outstride_kernels::{Kernels, LaneTap, LaneTile, Real};
 use outstride_spec::Phase;
 
+use super::Strides;
 use super::axis::{EngineAxis, Span, meeting};
 use super::boxes::Boxes;
 use super::channels::{self, ChannelBlocks, Input};
@@ -26,7 +27,7 @@ impl LanePlan {
     pub(crate) fn new<T: Real>(
         axes: &[EngineAxis<'_>],
         filter: &PackedFilter<T>,
-        x_channel_stride: isize,
+        strides: &Strides,
         threads: usize,
     ) -> Self {
         let space = axes.iter().map(|axis| {
@@ -40,7 +41,7 @@ impl LanePlan {
             let fits = input.saturating_mul(filter.groups * size_of::<T>()) <= INPUT_BYTES || positions <= 4;
             fits && (threads == 1 || boxes >= 4 * threads || positions <= 16)
         });
-        LanePlan { boxes, reach, in_place: x_channel_stride == 1 }
+        LanePlan { boxes, reach, in_place: strides.x_channel == 1 && strides.x_readable }
     }
 
     pub(crate) fn tasks(&self) -> usize {
@@ -148,7 +149,11 @@ impl<T: Real> Worker<'_, T> {
             let tile = LaneTile { taps: &self.taps, bias: &problem.filter.bias };
             // SAFETY: every tap's input is a position inside the tensor (or its copy) with `groups` channels side by
             // side, and its weights are a run of `groups`; the bias has as many values.
-            unsafe { kernels.lane(&tile, &mut self.out) };
+            let finite = unsafe { kernels.lane(&tile, &mut self.out) };
+            if !finite {
+                // SAFETY: as for the kernel.
+                unsafe { rescue(kernels, &tile, &mut self.out) };
+            }
             kernels.activate(&mut self.out, &problem.activation);
             let target = base + last.output_at(q, residue) as isize * last.y_stride;
             // SAFETY: each output belongs to one position of one phase, and each task has its own positions.
@@ -179,5 +184,21 @@ impl<T: Real> Worker<'_, T> {
             let at = at.wrapping_offset(index * input.strides[axis]);
             self.collect_taps(&parts[1..], q, at, element * size + tap.kernel, input);
         }
+    }
+}
+
+/// Sums again what is not finite: only the sum's beginning may have been too large.
+///
+/// # Safety
+///
+/// As for the lane kernel.
+#[cold]
+unsafe fn rescue<T: Real>(kernels: &Kernels<T>, tile: &LaneTile<'_, T>, out: &mut [T]) {
+    for (channel, value) in out.iter_mut().enumerate().filter(|(_, value)| !value.is_finite()) {
+        let product = |tap: &LaneTap<T>| {
+            // SAFETY: the caller vouches for every channel of the taps.
+            unsafe { (tap.input.add(channel).read(), tap.weights.add(channel).read()) }
+        };
+        *value = kernels.sum(tile.taps.iter().map(product), tile.bias[channel]);
     }
 }

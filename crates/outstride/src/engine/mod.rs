@@ -26,8 +26,8 @@ mod scratch;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use outstride_kernels::{Isa, Output, Real, best_kernels};
-use outstride_spec::{Call, FilterCall, Geometry};
+use outstride_kernels::{Isa, Output, Real, Source, Stored, best_kernels, parts_of_dtype};
+use outstride_spec::{Call, DType, FilterCall, Geometry};
 
 pub use plan::{Path, Plan};
 
@@ -43,7 +43,7 @@ use plan::Strategy;
 use problem::Problem;
 use scratch::ScratchPool;
 
-/// A filter prepared for the fast engine.
+/// A filter prepared for the fast engine, which computes in `T` whatever type tensors are stored in.
 #[derive(Debug)]
 pub(crate) struct Engine<T: Real> {
     filter: PackedFilter<T>,
@@ -62,22 +62,25 @@ struct Shape {
     geometry: Geometry,
     x_strides: Vec<isize>,
     y_strides: Vec<isize>,
+    y: DType,
     threads: usize,
 }
 
 impl<T: Real> Engine<T> {
     /// Packs a filter given in canonical order.
-    pub(crate) fn new(
+    pub(crate) fn new<Q: Stored<T>>(
         call: &FilterCall,
-        filter: &TensorView<'_, T>,
+        filter: &TensorView<'_, Q>,
         bias: Option<&[T]>,
         options: &Options,
     ) -> Result<Self, Error> {
         let isa = options.isa.map_or_else(Isa::best, Isa::best_up_to);
         let kernels = best_kernels(isa);
         let mut filter = PackedFilter::new(call, filter, bias, kernels, &options.limits)?;
-        if options.precision != Precision::Strict {
-            filter.prepare_matrix_tiles(&options.limits);
+        match options.precision {
+            Precision::Full => filter.prepare_matrix_tiles(parts_of_dtype(Q::DTYPE), &options.limits),
+            Precision::Bf16Compute => filter.prepare_matrix_tiles(1, &options.limits),
+            Precision::Strict => {}
         }
         Ok(Engine {
             filter,
@@ -101,50 +104,98 @@ impl<T: Real> Engine<T> {
     }
 }
 
-/// The strides that a strategy depends on.
+/// How tensors lie in memory, as far as a strategy depends on it.
 pub(crate) struct Strides {
     pub(crate) x_channel: isize,
     pub(crate) y_channel: isize,
+    /// Whether the input is stored in the type that is computed with, so that it can be read where it lies.
+    pub(crate) x_readable: bool,
+    /// Bytes of an element of the output.
+    pub(crate) y_size: usize,
 }
 
-impl<T: Real + Element> PreparedFilter<T> for Engine<T> {
+impl Strides {
+    fn new<T: Real, X: Stored<T>, Y: Stored<T>>(x_strides: &[isize], y_strides: &[isize]) -> Self {
+        Strides {
+            x_channel: x_strides[1],
+            y_channel: y_strides[1],
+            x_readable: X::DTYPE == <T as Real>::DTYPE,
+            y_size: size_of::<Y>(),
+        }
+    }
+}
+
+impl<T: Real + Element, Q: Stored<T> + Element<Widened = T>> PreparedFilter<Q> for Engine<T> {
     fn run(
         &self,
         call: &Call,
-        x: TensorView<'_, T>,
-        mut y: TensorViewMut<'_, T>,
+        x: TensorView<'_, Q>,
+        y: TensorViewMut<'_, Q>,
         executor: &dyn Executor,
     ) -> Result<(), Error> {
+        self.execute(call, x, y, executor);
+        Ok(())
+    }
+
+    fn run_wide(
+        &self,
+        call: &Call,
+        x: TensorView<'_, Q>,
+        y: TensorViewMut<'_, T>,
+        executor: &dyn Executor,
+    ) -> Result<(), Error> {
+        self.execute(call, x, y, executor);
+        Ok(())
+    }
+
+    fn plan(&self, call: &Call, x_strides: &[isize], y_strides: &[isize], threads: usize) -> Plan {
+        let batch_phases = axis::batch_phases();
+        let axes = EngineAxis::all(&call.geometry, &batch_phases, &self.filter.phases, x_strides, y_strides);
+        let strides = Strides::new::<T, Q, Q>(x_strides, y_strides);
+        let strategy = Strategy::choose(&axes, &self.filter, &strides, self.path, threads);
+        strategy.describe(&call.geometry, &axes, &self.filter, <Q as Stored<T>>::DTYPE)
+    }
+}
+
+impl<T: Real> Engine<T> {
+    fn execute<X: Stored<T>, Y: Stored<T>>(
+        &self,
+        call: &Call,
+        x: TensorView<'_, X>,
+        mut y: TensorViewMut<'_, Y>,
+        executor: &dyn Executor,
+    ) {
         if y.shape().contains(&0) {
-            return Ok(());
+            return;
         }
         let batch_phases = axis::batch_phases();
         let axes =
             EngineAxis::all(&call.geometry, &batch_phases, &self.filter.phases, x.strides(), y.strides());
-        let strides = Strides { x_channel: x.strides()[1], y_channel: y.strides()[1] };
+        let strides = Strides::new::<T, X, Y>(x.strides(), y.strides());
         let y_offset = y.offset();
         let mut tapless = self.filter.bias.clone();
         self.filter.kernels.activate(&mut tapless, &call.activation);
         if x.shape().contains(&0) {
-            let output = Output::new(y.data_mut());
+            let output = Output::new(y.data_mut(), self.filter.kernels);
             // SAFETY: this thread is the only one that writes.
             unsafe { fill::fill_everything(&axes, &output, y_offset, strides.y_channel, &tapless) };
-            return Ok(());
+            return;
         }
         let shape = Shape {
             geometry: call.geometry.clone(),
             x_strides: x.strides().to_vec(),
             y_strides: y.strides().to_vec(),
+            y: Y::DTYPE,
             threads: executor.threads(),
         };
         let strategy = self.strategy(shape, &axes, &strides);
         let problem = Problem {
             filter: &self.filter,
             axes,
-            x: x.data(),
+            x: Source::new(x.data(), self.filter.kernels),
             x_offset: x.offset(),
             x_channel_stride: strides.x_channel,
-            y: Output::new(y.data_mut()),
+            y: Output::new(y.data_mut(), self.filter.kernels),
             y_offset,
             y_channel_stride: strides.y_channel,
             activation: call.activation,
@@ -157,17 +208,5 @@ impl<T: Real + Element> PreparedFilter<T> for Engine<T> {
             tasks if strategy.threads <= 1 => (0..tasks).for_each(task),
             tasks => executor.run(tasks, &task),
         }
-        Ok(())
-    }
-
-    fn plan(&self, call: &Call, x_strides: &[isize], y_strides: &[isize], threads: usize) -> Plan {
-        let batch_phases = axis::batch_phases();
-        let axes = EngineAxis::all(&call.geometry, &batch_phases, &self.filter.phases, x_strides, y_strides);
-        let strides = Strides { x_channel: x_strides[1], y_channel: y_strides[1] };
-        Strategy::choose(&axes, &self.filter, &strides, self.path, threads).describe(
-            &call.geometry,
-            &axes,
-            &self.filter,
-        )
     }
 }

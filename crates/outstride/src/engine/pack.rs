@@ -7,7 +7,7 @@
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use outstride_kernels::{Kernels, Real};
+use outstride_kernels::{Kernels, Real, Stored};
 use outstride_spec::{FilterCall, Phase};
 
 use super::aligned::Aligned;
@@ -105,9 +105,9 @@ impl Panel {
 
 impl<T: Real> PackedFilter<T> {
     /// Lays out a filter given in canonical order `(G, C/G, M/G, k…)`.
-    pub(crate) fn new(
+    pub(crate) fn new<Q: Stored<T>>(
         call: &FilterCall,
-        filter: &TensorView<'_, T>,
+        filter: &TensorView<'_, Q>,
         bias: Option<&[T]>,
         kernels: &'static Kernels<T>,
         limits: &Limits,
@@ -163,8 +163,18 @@ impl<T: Real> PackedFilter<T> {
     }
 
     /// Lays the weights out in the order of matrix tiles, too, where those can compute with them.
-    pub(crate) fn prepare_matrix_tiles(&mut self, limits: &Limits) {
-        self.matrix = MatrixWeights::new(self, limits);
+    pub(crate) fn prepare_matrix_tiles(&mut self, parts: usize, limits: &Limits) {
+        self.matrix = MatrixWeights::new(self, parts, limits);
+    }
+
+    /// Bytes of all channels of a position of the input, as matrix tiles read it.
+    pub(crate) fn part_bytes(&self) -> usize {
+        self.parts() * self.in_channels * size_of::<u16>()
+    }
+
+    /// Into how many parts matrix tiles cut numbers.
+    pub(crate) fn parts(&self) -> usize {
+        self.matrix.as_ref().map_or(1, |weights| weights.parts)
     }
 
     /// The residues and taps of a phase given by its index.
@@ -243,7 +253,7 @@ impl<T: Real> PackedFilter<T> {
         self.matrix.as_ref().map_or(0, MatrixWeights::bytes)
     }
 
-    fn fill(&mut self, filter: &TensorView<'_, T>) {
+    fn fill<Q: Stored<T>>(&mut self, filter: &TensorView<'_, Q>) {
         let mut weights = std::mem::take(&mut self.weights);
         let source = filter.data();
         let strides = filter.strides();
@@ -255,7 +265,7 @@ impl<T: Real> PackedFilter<T> {
                 for (element, run) in target.chunks_exact_mut(self.groups).enumerate() {
                     let at = filter.offset() as isize + offset_of(element, kernel, kernel_strides);
                     for (group, weight) in run.iter_mut().enumerate() {
-                        *weight = source[(at + group as isize * strides[0]) as usize];
+                        *weight = source[(at + group as isize * strides[0]) as usize].widen();
                     }
                 }
             }
@@ -283,7 +293,7 @@ impl<T: Real> PackedFilter<T> {
                                         let at = base
                                             + channel as isize * strides[1]
                                             + column as isize * strides[2];
-                                        target[row + column] = source[at as usize];
+                                        target[row + column] = source[at as usize].widen();
                                     }
                                 }
                             }

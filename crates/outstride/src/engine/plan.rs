@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use outstride_kernels::{KernelName, Real};
+use outstride_kernels::{KernelName, Real, dtype_of_parts, products_of_parts};
 use outstride_spec::{DType, Geometry};
 
 use super::Strides;
@@ -208,7 +208,7 @@ impl Strategy {
         let panel = estimate(&by_vectors, |plan| panel_cycles(axes, filter, strides, plan));
         let tile = estimate(&by_tiles, |plan| tile_cycles(axes, filter, strides, plan));
         let pixel = if last.x_stride == 1 || last.input <= 1 {
-            Ok(pixel_cycles(axes, filter))
+            Ok(pixel_cycles(axes, filter, strides))
         } else {
             Err("neighbouring positions are not next to each other in the input")
         };
@@ -226,8 +226,8 @@ impl Strategy {
         let tasks = match (path, by_vectors, by_tiles) {
             (Path::Tile, _, Ok(plan)) => Tasks::Tile(plan.for_threads(axes, filter, threads)),
             (Path::Panel, Ok(plan), _) => Tasks::Panel(plan.for_threads(axes, filter, threads)),
-            (Path::Lane, ..) => Tasks::Lane(LanePlan::new(axes, filter, strides.x_channel, threads)),
-            _ => Tasks::Pixel(PixelPlan::new(axes, filter, threads)),
+            (Path::Lane, ..) => Tasks::Lane(LanePlan::new(axes, filter, strides, threads)),
+            _ => Tasks::Pixel(PixelPlan::new(axes, filter, strides, threads)),
         };
         Strategy { tasks, threads, considered }
     }
@@ -254,6 +254,7 @@ impl Strategy {
         geometry: &Geometry,
         axes: &[EngineAxis<'_>],
         filter: &PackedFilter<T>,
+        dtype: DType,
     ) -> Plan {
         let kernels = filter.kernels;
         let (path, tile, workspace) = match &self.tasks {
@@ -273,10 +274,11 @@ impl Strategy {
             Tasks::Lane(plan) => (Path::Lane, (1, 4), plan.workspace(axes, filter)),
         };
         let isa = if path == Path::Tile { kernels.isa() } else { kernels.vector_isa() };
-        let kernel = KernelName { dtype: T::DTYPE, family: path.name(), tile, isa };
+        let computed = if path == Path::Tile { dtype_of_parts(filter.parts()) } else { T::DTYPE };
+        let kernel = KernelName { dtype: computed, family: path.name(), tile, isa };
         Plan {
             geometry: geometry.clone(),
-            dtype: T::DTYPE,
+            dtype,
             path,
             kernel: kernel.to_string(),
             tasks: self.tasks(filter),
@@ -308,10 +310,15 @@ enum Stores {
 }
 
 /// Cycles to store the outputs.
-fn store_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, stores: Stores) -> f64 {
+fn store_cycles<T: Real>(
+    axes: &[EngineAxis<'_>],
+    filter: &PackedFilter<T>,
+    strides: &Strides,
+    stores: Stores,
+) -> f64 {
     const CACHED_BYTES: f64 = (1 << 20) as f64;
     let outputs = elements(axes.iter().map(|axis| axis.output), filter.out_channels * filter.groups);
-    let image = outputs / axes[0].output as f64 * size_of::<T>() as f64;
+    let image = outputs / axes[0].output as f64 * strides.y_size as f64;
     outputs
         * match stores {
             Stores::Runs => 4.0 / filter.kernels.lanes() as f64,
@@ -363,8 +370,10 @@ fn tile_cycles<T: Real>(
 ) -> f64 {
     // A single tile of columns needs as many loads as products.
     let narrow = filter.widest_panel() == 1;
-    let compute = plan.executed(axes, filter) / if narrow { 20.0 } else { 60.0 };
-    compute + around_panels(axes, filter, strides, plan, 1.3, 1.5)
+    let per_cycle = if narrow { 120.0 } else { 360.0 };
+    let parts = filter.parts();
+    let compute = plan.executed(axes, filter) * products_of_parts(parts) as f64 / per_cycle;
+    compute + around_panels(axes, filter, strides, plan, 0.4 + 0.3 * parts as f64, 0.5 * parts as f64)
 }
 
 /// Cycles to copy the input, at so many per element, to fetch the weights, of such a size, and to store the outputs.
@@ -382,10 +391,12 @@ fn around_panels<T: Real>(
         _ => Stores::Scattered,
     };
     let inputs = elements(axes.iter().map(|axis| axis.input), filter.in_channels * filter.groups);
-    copy * inputs + weight_size * weight_cycles(filter, plan.passes()) + store_cycles(axes, filter, stores)
+    copy * inputs
+        + weight_size * weight_cycles(filter, plan.passes())
+        + store_cycles(axes, filter, strides, stores)
 }
 
-fn pixel_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>) -> f64 {
+fn pixel_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, strides: &Strides) -> f64 {
     let last = &axes[axes.len() - 1];
     let stores = match (last.y_stride, last.stride) {
         (1, ..=2) => Stores::Runs,
@@ -393,8 +404,8 @@ fn pixel_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>) -> f
         _ => Stores::Scattered,
     };
     // Each pass reads a panel's lines once per block of its columns.
-    let passes = PixelPlan::new(axes, filter, 1).passes() * 3;
-    pixel::cycles(axes, filter) + weight_cycles(filter, passes) + store_cycles(axes, filter, stores)
+    let passes = PixelPlan::new(axes, filter, strides, 1).passes() * 3;
+    pixel::cycles(axes, filter) + weight_cycles(filter, passes) + store_cycles(axes, filter, strides, stores)
 }
 
 fn lane_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, strides: &Strides) -> f64 {
@@ -410,5 +421,5 @@ fn lane_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, strid
         1.2 * elements(axes.iter().map(|axis| axis.input), filter.groups)
     };
     let stores = if strides.y_channel == 1 { Stores::Runs } else { Stores::Scattered };
-    outputs * (60.0 + taps * (8.0 + vectors)) + copy + store_cycles(axes, filter, stores)
+    outputs * (60.0 + taps * (8.0 + vectors)) + copy + store_cycles(axes, filter, strides, stores)
 }

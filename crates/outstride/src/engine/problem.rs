@@ -1,6 +1,6 @@
 //! Everything one call of the engine works on.
 
-use outstride_kernels::{Output, Real};
+use outstride_kernels::{Output, Real, Source};
 use outstride_spec::Activation;
 
 use super::axis::EngineAxis;
@@ -12,7 +12,7 @@ pub(crate) struct Problem<'a, T: Real> {
     pub(crate) filter: &'a PackedFilter<T>,
     /// The batch first, then the spatial axes.
     pub(crate) axes: Vec<EngineAxis<'a>>,
-    pub(crate) x: &'a [T],
+    pub(crate) x: Source<'a, T>,
     pub(crate) x_offset: usize,
     pub(crate) x_channel_stride: isize,
     pub(crate) y: Output<'a, T>,

@@ -2,18 +2,17 @@
 
 use std::sync::Arc;
 
-use outstride::{Activation, Element, Real, Tensor, TensorView};
+use outstride::{Activation, Element, Tensor, TensorView, bf16, f16};
 
-use crate::layers::{Layer, Numbers, PATHS, Scoped, expected, isas, prepare};
+use crate::layers::{Layer, Numbers, PATHS, Scoped, expected, isas, nearest, prepare};
 
 /// Whether two results are the same; all NaN are.
-fn same<T: Real>(a: T, b: T) -> bool {
-    let is_nan = |value: T| value.partial_cmp(&value).is_none();
-    a == b || (is_nan(a) && is_nan(b))
+fn same<T: Element<Wide = f64>>(a: T, b: T) -> bool {
+    a == b || (a.widen().is_nan() && b.widen().is_nan())
 }
 
 /// Runs a layer every way there is and compares with the reference.
-fn check<T: Element + Real>(numbers: &mut Numbers, layer: &Layer, special: Option<f64>) {
+fn check<T: Element<Wide = f64>>(numbers: &mut Numbers, layer: &Layer, special: Option<f64>) {
     let geometry = layer.geometry();
     let mut x: Vec<T> = numbers.values(geometry.input_shape().iter().product());
     let mut w: Vec<T> = numbers.values(geometry.filter_shape().iter().product());
@@ -22,7 +21,7 @@ fn check<T: Element + Real>(numbers: &mut Numbers, layer: &Layer, special: Optio
     if let Some(special) = special {
         let target = if numbers.below(2) == 0 { &mut x } else { &mut w };
         let index = numbers.below(target.len());
-        target[index] = T::from_f64(special);
+        target[index] = nearest(special);
     }
     let activation =
         numbers.pick(&[Activation::Identity, Activation::Relu, Activation::Clip { min: -2.0, max: 5.0 }]);
@@ -34,7 +33,7 @@ fn check<T: Element + Real>(numbers: &mut Numbers, layer: &Layer, special: Optio
             let op = prepare(layer, &w, bias, isa, path).with_activation(activation);
             for threads in [1, 3] {
                 let op = op.clone().with_executor(Arc::new(Scoped(threads)));
-                let mut y = Tensor::from_vec(&y_shape, vec![T::from_f64(-77.0); expected.len()]).unwrap();
+                let mut y = Tensor::from_vec(&y_shape, vec![nearest(-77.0); expected.len()]).unwrap();
                 op.run_into(TensorView::from_slice(&x_shape, &x).unwrap(), y.view_mut()).unwrap();
                 let differs = y.data().iter().zip(&expected).position(|(a, b)| !same(*a, *b));
                 if let Some(index) = differs {
@@ -56,6 +55,9 @@ fn small_layers_equal_the_reference() {
     for _ in 0..400 {
         let layer = Layer::draw(&mut numbers, 0);
         check::<f32>(&mut numbers, &layer, None);
+        let layer = Layer::draw(&mut numbers, 0);
+        check::<bf16>(&mut numbers, &layer, None);
+        check::<f16>(&mut numbers, &layer, None);
     }
 }
 
@@ -67,6 +69,10 @@ fn larger_layers_equal_the_reference() {
         check::<f32>(&mut numbers, &layer, None);
         let layer = Layer::draw(&mut numbers, 1);
         check::<f64>(&mut numbers, &layer, None);
+        let layer = Layer::draw(&mut numbers, 1);
+        check::<bf16>(&mut numbers, &layer, None);
+        let layer = Layer::draw(&mut numbers, 1);
+        check::<f16>(&mut numbers, &layer, None);
     }
 }
 
@@ -78,6 +84,8 @@ fn non_finite_values_stay_where_they_belong() {
             let layer = Layer::draw(&mut numbers, 0);
             check::<f32>(&mut numbers, &layer, Some(special));
             check::<f64>(&mut numbers, &layer, Some(special));
+            check::<bf16>(&mut numbers, &layer, Some(special));
+            check::<f16>(&mut numbers, &layer, Some(special));
         }
     }
 }

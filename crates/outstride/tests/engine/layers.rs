@@ -3,9 +3,14 @@
 use std::sync::Arc;
 
 use outstride::{
-    Activation, Axis, ConvTranspose, Dialect, Element, Epilogue, Executor, Geometry, Isa, Options, Path,
-    Real, TensorView, TensorViewMut, onnx, ort_nhwc, reference,
+    Activation, Axis, ConvTranspose, DType, Dialect, Element, Epilogue, Executor, Geometry, IntegerOverflow,
+    Isa, Options, Path, TensorView, TensorViewMut, onednn_graph, onnx, ort_nhwc, reference,
 };
+
+/// The nearest value of a type of floats.
+pub(crate) fn nearest<T: Element<Wide = f64>>(value: f64) -> T {
+    T::narrow(value, IntegerOverflow::default())
+}
 
 /// A small generator of repeatable numbers.
 pub(crate) struct Numbers(pub(crate) u64);
@@ -28,13 +33,13 @@ impl Numbers {
     }
 
     /// Random values of the size that layers see, not exact in any sum.
-    pub(crate) fn reals<T: Real>(&mut self, count: usize) -> Vec<T> {
-        (0..count).map(|_| T::from_f64(self.below(1 << 20) as f64 / f64::from(1 << 19) - 1.0)).collect()
+    pub(crate) fn reals<T: Element<Wide = f64>>(&mut self, count: usize) -> Vec<T> {
+        (0..count).map(|_| nearest(self.below(1 << 20) as f64 / f64::from(1 << 19) - 1.0)).collect()
     }
 
     /// Small integers, whose sums are exact in any order.
-    pub(crate) fn values<T: Real>(&mut self, count: usize) -> Vec<T> {
-        (0..count).map(|_| T::from_f64(self.below(7) as f64 - 3.0)).collect()
+    pub(crate) fn values<T: Element<Wide = f64>>(&mut self, count: usize) -> Vec<T> {
+        (0..count).map(|_| nearest(self.below(7) as f64 - 3.0)).collect()
     }
 }
 
@@ -151,8 +156,9 @@ impl Layer {
             .unwrap()
     }
 
-    /// The layer as ONNX writes it for channels first, and ONNX Runtime's nhwc domain for channels last.
-    fn dialect(&self) -> Arc<dyn Dialect> {
+    /// The layer as ONNX writes it for channels first, and ONNX Runtime's nhwc domain, or oneDNN where that does not know
+    /// the type, for channels last.
+    fn dialect(&self, dtype: DType) -> Arc<dyn Dialect> {
         let list = |field: fn(&Axis) -> i64| self.axes.iter().map(field).collect::<Vec<_>>();
         let conv = onnx::ConvTranspose {
             strides: list(|axis| axis.stride as i64),
@@ -164,6 +170,17 @@ impl Layer {
         };
         if self.channels_first {
             Arc::new(conv)
+        } else if dtype == DType::Bf16 {
+            Arc::new(onednn_graph::ConvTranspose {
+                strides: conv.strides,
+                dilations: conv.dilations,
+                pads_begin: list(|axis| axis.pad_begin),
+                pads_end: self.pads_end.clone(),
+                output_padding: conv.output_padding,
+                groups: conv.group,
+                filter_format: onednn_graph::FilterFormat::Iox,
+                ..Default::default()
+            })
         } else {
             Arc::new(ort_nhwc::ConvTranspose { conv, ..Default::default() })
         }
@@ -205,7 +222,7 @@ impl Executor for Scoped {
 }
 
 /// The layer's result by the reference, in the layer's layout.
-pub(crate) fn expected<T: Element + Real>(
+pub(crate) fn expected<T: Element>(
     layer: &Layer,
     x: &[T],
     w: &[T],
@@ -251,10 +268,20 @@ pub(crate) fn prepare_with<T: Element>(
     bias: Option<&[T]>,
     options: &Options,
 ) -> ConvTranspose<T> {
+    let bias = bias.map(|bias| bias.iter().map(|&value| value.widened()).collect::<Vec<_>>());
+    prepare_wide(layer, w, bias.as_deref(), options)
+}
+
+pub(crate) fn prepare_wide<T: Element>(
+    layer: &Layer,
+    w: &[T],
+    bias: Option<&[T::Widened]>,
+    options: &Options,
+) -> ConvTranspose<T> {
     let shape: Vec<usize> = [layer.in_channels, layer.out_channels / layer.groups]
         .into_iter()
         .chain(layer.axes.iter().map(|axis| axis.kernel))
         .collect();
     let filter = TensorView::from_slice(&shape, w).unwrap();
-    ConvTranspose::with_options(layer.dialect(), filter, bias, options).unwrap()
+    ConvTranspose::with_wide_bias(layer.dialect(T::DTYPE), filter, bias, options).unwrap()
 }

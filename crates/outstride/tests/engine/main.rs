@@ -4,5 +4,6 @@
 mod accuracy;
 mod activations;
 mod equality;
+mod halves;
 mod layers;
 mod threads;

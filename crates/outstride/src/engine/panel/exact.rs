@@ -17,11 +17,11 @@ pub(super) struct Exact<'a, T: Real> {
 }
 
 impl<T: Real> Exact<'_, T> {
-    /// Replaces those sums of a position's columns that `doubtful` picks. In the order of the kernels, but leaving out
-    /// what is only padding: zeros around the input, and weights that stand in for taps a phase does not have. Those
-    /// multiply to NaN where a real value is infinite or NaN.
+    /// Replaces the doubtful ones of a position's sums, bias included. In the order of the kernels, but leaving out what
+    /// is only padding: zeros around the input, and weights that stand in for taps a phase does not have. Those multiply
+    /// to NaN where a real value is infinite or NaN.
     #[cold]
-    pub(super) fn replace(&self, index: &[i64], sums: &mut [T], doubtful: impl Fn(T) -> bool) {
+    pub(super) fn replace(&self, index: &[i64], sums: &mut [T], doubtful: &[bool]) {
         let filter = self.site.problem.filter;
         let taps = self.taps(index);
         for segment in panels_of(filter).segments(self.prepared.panel) {
@@ -29,7 +29,7 @@ impl<T: Real> Exact<'_, T> {
             let feeding = taps.iter().filter(|(tap, _)| self.prepared.panel.tap_feeds(*tap, &phase));
             let feeding: Vec<(usize, isize)> = feeding.copied().collect();
             for column in segment.column..segment.column + segment.channels {
-                if doubtful(sums[column]) {
+                if doubtful[column] {
                     sums[column] = self.sum(&feeding, column);
                 }
             }
@@ -38,17 +38,16 @@ impl<T: Real> Exact<'_, T> {
 
     fn sum(&self, taps: &[(usize, isize)], column: usize) -> T {
         let filter = self.site.problem.filter;
-        let mut sum = T::default();
-        for (first, channels) in ChannelBlocks::new(filter.in_channels).iter() {
-            for &(tap, offset) in taps {
-                for channel in first..first + channels {
-                    let value = self.input(offset, channel);
-                    let weight = self.prepared.weight(tap * filter.in_channels + channel, column);
-                    sum = filter.kernels.multiply_add(value, weight, sum);
-                }
-            }
-        }
-        sum
+        let product = |tap: usize, offset: isize, channel: usize| {
+            let weight = self.prepared.weight(tap * filter.in_channels + channel, column);
+            (self.input(offset, channel), weight)
+        };
+        let products = ChannelBlocks::new(filter.in_channels).iter().flat_map(move |(first, channels)| {
+            taps.iter().flat_map(move |&(tap, offset)| {
+                (first..first + channels).map(move |channel| product(tap, offset, channel))
+            })
+        });
+        filter.kernels.sum(products, self.prepared.bias[column])
     }
 
     /// Whether a position reads an input that `wanted` picks.
@@ -58,7 +57,7 @@ impl<T: Real> Exact<'_, T> {
     }
 
     fn input(&self, offset: isize, channel: usize) -> T {
-        self.site.problem.x[(offset + channel as isize * self.site.problem.x_channel_stride) as usize]
+        self.site.problem.x.get((offset + channel as isize * self.site.problem.x_channel_stride) as usize)
     }
 
     /// The taps that meet the input at a position, and where they do.

@@ -127,7 +127,7 @@ impl PanelPlan {
             splits: 1,
             blocks: ChannelBlocks::new(filter.in_channels),
             reach: axes.iter().map(EngineAxis::reach).collect(),
-            in_place: strides.x_channel == 1 || filter.in_channels == 1,
+            in_place: strides.x_readable && (strides.x_channel == 1 || filter.in_channels == 1),
             stores,
             order,
             arithmetic: Arithmetic::Vectors,
@@ -175,7 +175,7 @@ impl PanelPlan {
                 }
                 Arithmetic::Tiles => {
                     let limit = if weights > SHARED_WEIGHT_BYTES { FEW_PASSES_BYTES } else { PART_BYTES };
-                    input.saturating_mul(6 * filter.in_channels) <= limit
+                    input.saturating_mul(filter.part_bytes()) <= limit
                 }
             } && positions.saturating_mul(sums) <= SUM_BYTES;
             (fits || positions <= rows)
@@ -214,7 +214,7 @@ impl PanelPlan {
             Arithmetic::Vectors if self.in_place => 0,
             Arithmetic::Vectors => input * self.blocks.size * self.blocks.iter().len() * size_of::<T>(),
             Arithmetic::Tiles => {
-                parts_len(input, filter.in_channels) * size_of::<u16>() + input * PART_ROW * size_of::<T>()
+                parts_len(input, filter) * size_of::<u16>() + input * PART_ROW * size_of::<T>()
             }
         };
         sums * size_of::<T>() + input

@@ -80,8 +80,7 @@ impl Stretches {
                     // columns. Each output belongs to one position of one phase, and each task has its own positions
                     // and panels.
                     unsafe {
-                        filter.kernels.write_transposed(
-                            &problem.y,
+                        problem.y.write_transposed(
                             problem.y_channel(group, segment.first_channel) + target,
                             problem.y_channel_stride,
                             sums[at + segment.column..].as_ptr(),

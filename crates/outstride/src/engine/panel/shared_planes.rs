@@ -41,8 +41,7 @@ pub(super) fn store_shared_planes<T: Real>(
             // SAFETY: every distance is the place of a row among the sums and a phase's columns within it. Each output
             // belongs to one position of one phase, and each task has its own positions.
             unsafe {
-                filter.kernels.write_transposed(
-                    &problem.y,
+                problem.y.write_transposed(
                     problem.y_channel(group, 0) + target + begin,
                     problem.y_channel_stride,
                     sums.as_ptr(),

@@ -199,16 +199,9 @@ impl<T: Real> VectorSums<'_, T> {
         let exact = Exact { site: self.site, member: &self.site.bundle.members[member], prepared };
         let piece = &self.site.positions.pieces[tile];
         for (row, sums) in out.chunks_exact_mut(prepared.width()).enumerate().take(piece.count) {
-            // The bias was added already; it may itself be what is not finite.
             let doubtful: Vec<bool> = sums.iter().map(|sum| !sum.is_finite()).collect();
-            if !doubtful.contains(&true) {
-                continue;
-            }
-            exact.replace(self.site.positions.index(piece.first + row), sums, |sum| !sum.is_finite());
-            for ((sum, &bias), doubtful) in sums.iter_mut().zip(prepared.bias).zip(doubtful) {
-                if doubtful {
-                    *sum = sum.plus(bias);
-                }
+            if doubtful.contains(&true) {
+                exact.replace(self.site.positions.index(piece.first + row), sums, &doubtful);
             }
         }
     }

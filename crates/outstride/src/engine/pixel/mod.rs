@@ -10,6 +10,7 @@ mod worker;
 
 use outstride_kernels::Real;
 
+use super::Strides;
 use super::axis::{EngineAxis, Span};
 use super::boxes::Boxes;
 use super::channels::needed;
@@ -45,7 +46,12 @@ pub(crate) struct PixelPlan {
 }
 
 impl PixelPlan {
-    pub(crate) fn new<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, threads: usize) -> Self {
+    pub(crate) fn new<T: Real>(
+        axes: &[EngineAxis<'_>],
+        filter: &PackedFilter<T>,
+        strides: &Strides,
+        threads: usize,
+    ) -> Self {
         let blocks = filter.blocks();
         let last = &axes[axes.len() - 1];
         let spans = |axis: &EngineAxis<'_>| -> Vec<Span> {
@@ -61,7 +67,8 @@ impl PixelPlan {
         let line_starts = (starts.clone().min().unwrap_or(0), starts.max().unwrap_or(0));
         let reach: Vec<usize> = axes.iter().map(EngineAxis::reach).collect();
         let passes: usize = blocks.iter().flat_map(|block| &block.lines).map(|line| line.taps.len()).sum();
-        let copies = filter.in_channels >= CHANNELS_TO_COPY && passes >= 2 * CHANNELS_TO_COPY;
+        let worthwhile = filter.in_channels >= CHANNELS_TO_COPY && passes >= 2 * CHANNELS_TO_COPY;
+        let copies = worthwhile || !strides.x_readable;
 
         let mut granules = vec![1; axes.len()];
         granules[axes.len() - 1] = 8 * filter.kernels.lanes();
@@ -108,7 +115,7 @@ impl PixelPlan {
         let mut scratch = Vec::new();
         let planes = if self.copies {
             gather::copied_planes(
-                problem.x,
+                &problem.x,
                 problem.x_group(group),
                 &problem.axes,
                 &self.needed(&problem.axes, &spans),
@@ -117,7 +124,8 @@ impl PixelPlan {
                 &mut scratch,
             )
         } else {
-            Planes::in_place(problem.x, problem.x_group(group), &problem.axes, problem.x_channel_stride)
+            let x = problem.x.as_computed().expect("planned to read the input where it lies");
+            Planes::in_place(x, problem.x_group(group), &problem.axes, problem.x_channel_stride)
         };
         let blocks = problem.filter.blocks();
         let share = |part: usize| blocks.len() * part / self.splits;

@@ -246,9 +246,8 @@ impl<'a, T: Real> Worker<'a, T> {
                     let to = if in_turns { low.to.min(high.to).max(from) } else { from };
                     if from < to {
                         let target = low.target + from as isize * step;
-                        let kernels = self.problem.filter.kernels;
                         // SAFETY: as above.
-                        unsafe { kernels.write_interleaved(y, target, &even[from..to], &odd[from..to]) };
+                        unsafe { y.write_interleaved(target, &even[from..to], &odd[from..to]) };
                     }
                     for (strip, values) in [(low, even), (high, odd)] {
                         for lane in (strip.from..from.min(strip.to)).chain(to.max(strip.from)..strip.to) {
@@ -312,12 +311,14 @@ impl<'a, T: Real> Worker<'a, T> {
     }
 }
 
-/// Sums again, product by product and in the same order, what is not finite, leaving out what is only padding: positions outside the input, and weights
-/// that stand in for taps a phase does not have. Those multiply to NaN where a real value is infinite or NaN.
+/// Sums again, product by product and in the same order, what is not finite, leaving out what is only padding: positions
+/// outside the input, and weights that stand in for taps a phase does not have. Those multiply to NaN where a real value
+/// is infinite or NaN.
 ///
 /// # Safety
 ///
 /// As for the pixel kernel.
+#[cold]
 unsafe fn rescue<T: Real>(
     kernels: &Kernels<T>,
     tile: &PixelTile<'_, T>,
@@ -332,23 +333,24 @@ unsafe fn rescue<T: Real>(
             if out[column * width + position].is_finite() {
                 continue;
             }
-            let mut sum = T::default();
-            for (tap, &number) in tile.taps.iter().zip(numbers) {
-                let feeds = line.taps[number].feeds.get(column).copied().unwrap_or(true);
-                if !feeds || !(tap.from..tap.to).contains(&position) {
-                    continue;
-                }
-                for channel in 0..tile.channels {
-                    let x = tap
-                        .input
-                        .wrapping_add(position)
-                        .wrapping_offset(channel as isize * tile.channel_stride);
-                    let w = tap.weights.wrapping_add(channel * tile.weight_stride + column);
-                    // SAFETY: the caller vouches for every channel at positions `from..to` and for the weights.
-                    sum = unsafe { kernels.multiply_add(x.read(), w.read(), sum) };
-                }
-            }
-            out[column * width + position] = sum.plus(tile.bias[column]);
+            let is_real = |&(tap, number): &(&PixelTap<T>, &usize)| {
+                let feeds = line.taps[*number].feeds.get(column).copied().unwrap_or(true);
+                feeds && (tap.from..tap.to).contains(&position)
+            };
+            let product = |tap: &PixelTap<T>, channel: usize| {
+                let x =
+                    tap.input.wrapping_add(position).wrapping_offset(channel as isize * tile.channel_stride);
+                let w = tap.weights.wrapping_add(channel * tile.weight_stride + column);
+                // SAFETY: the caller vouches for every channel at positions `from..to` and for the weights.
+                unsafe { (x.read(), w.read()) }
+            };
+            let products = tile
+                .taps
+                .iter()
+                .zip(numbers)
+                .filter(is_real)
+                .flat_map(|(tap, _)| (0..tile.channels).map(move |channel| product(tap, channel)));
+            out[column * width + position] = kernels.sum(products, tile.bias[column]);
         }
     }
 }

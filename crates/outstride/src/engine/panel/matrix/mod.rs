@@ -17,7 +17,6 @@ use super::exact::Exact;
 use super::run::Site;
 use super::sums::{PanelGroup, Prepared};
 pub(super) use input::{PartsInput, parts_len};
-use weights::{StepBlocks, step_len};
 
 /// The most rows that are computed at once.
 pub(super) const MOST_ROWS: usize = 4 * TILE_ROWS;
@@ -55,7 +54,7 @@ impl<T: Real> MatrixSums<'_, T> {
         let mut steps = Vec::new();
         for (number, member) in self.site.bundle.members.iter().enumerate() {
             let prepared = panels.panel(0, number);
-            let blocks = StepBlocks::new(self.site.problem.filter.in_channels, member.taps());
+            let blocks = self.weights.blocks(self.site.problem.filter.in_channels, member.taps());
             let own = self.weights.panel(self.site.group, member.panels.start + panel);
             let following = match (self.site.bundle.members.get(number + 1), after) {
                 (Some(next), _) => Some(next.panels.start + panel),
@@ -66,7 +65,7 @@ impl<T: Real> MatrixSums<'_, T> {
             let mut done = 0;
             for block in 0..blocks.len() {
                 let (_, count) = blocks.block(block);
-                let len = member.taps() * count * step_len(prepared.panel);
+                let len = member.taps() * count * self.weights.step_len(prepared.panel);
                 let (current, rest) = own[done..].split_at(len);
                 done += len;
                 let next = if rest.is_empty() { following } else { rest };
@@ -74,7 +73,7 @@ impl<T: Real> MatrixSums<'_, T> {
                 for first in (0..self.begins.len()).step_by(row_tiles(prepared)) {
                     let windows = self.windows(member, first, row_tiles(prepared));
                     if known.as_ref() != Some(&windows) {
-                        let len = step_len(prepared.panel);
+                        let len = self.weights.step_len(prepared.panel);
                         self.plan_steps(member, blocks.block(block), current, len, &windows, &mut steps);
                         known = Some(windows);
                     }
@@ -163,46 +162,62 @@ impl<T: Real> MatrixSums<'_, T> {
         assert!(out.len() >= row_tiles(prepared) * TILE_ROWS * prepared.width());
         // SAFETY: tiles begin at positions of the box; with any of the steps' distances, these and the 15 behind them are
         // inside the copy. Every step's weights are of a panel as wide. The output was just checked.
-        unsafe { self.session.multiply(prepared.panel.vectors, &block) };
+        unsafe { self.session.multiply(self.weights.parts, prepared.panel.vectors, &block) };
     }
 
-    /// Replaces what tiles cannot compute, and adds the bias.
+    /// Adds the bias, and replaces what tiles cannot compute.
     fn finish(&self, member: &Member, prepared: &Prepared<'_, T>, first: usize, out: &mut [T]) {
         let tiny = self.input.tiny || self.weights.tiny;
         let sound = T::as_f32(out).is_some_and(|sums| self.session.are_sound(sums, tiny));
-        if !sound {
-            self.rescue(member, prepared, first, out);
-        }
+        let doubtful = if sound { Vec::new() } else { self.doubtful(member, prepared, first, out) };
         if let (Some(sums), Some(bias)) = (T::as_f32_mut(out), T::as_f32(prepared.bias)) {
             self.session.add_bias(sums, bias);
+        }
+        let exact = Exact { site: self.site, member, prepared };
+        for (at, position, doubtful) in doubtful {
+            let sums = &mut out[at..at + prepared.width()];
+            exact.replace(self.site.positions.index(position), sums, &doubtful);
         }
         self.site.problem.filter.kernels.activate(out, &self.site.problem.activation);
     }
 
-    /// Sums again what is not finite, and what vanishes and might not if tiles did not take tiny numbers for zero. Whether
-    /// that is so depends on what a position itself reads, so that results do not depend on what is computed with it.
+    /// Sums that are not finite, and those that vanish and might not if tiles did not take tiny numbers for zero: where the
+    /// sums of a position begin, its number, and which of them. What vanishes in vain depends on what a position itself
+    /// reads, so that results do not depend on what is computed with it.
     #[cold]
-    fn rescue(&self, member: &Member, prepared: &Prepared<'_, T>, first: usize, out: &mut [T]) {
+    fn doubtful(
+        &self,
+        member: &Member,
+        prepared: &Prepared<'_, T>,
+        first: usize,
+        out: &[T],
+    ) -> Vec<(usize, usize, Vec<bool>)> {
         let (zero, tiny, vanishing) =
             (T::default(), T::from_f64(f64::from(TINY)), T::from_f64(f64::from(VANISHING)));
-        let below = |value: T, bound: T| value < bound && zero.plus_product(value, T::from_f64(-1.0)) < bound;
         let exact = Exact { site: self.site, member, prepared };
         let width = prepared.width();
+        let mut found = Vec::new();
         for piece in &self.site.positions.pieces[self.pieces(first, row_tiles(prepared))] {
             for row in 0..piece.count {
                 let at = ((piece.tile - first) * TILE_ROWS + piece.row + row) * width;
-                let sums = &mut out[at..at + width];
-                if sums.iter().all(|sum| sum.is_finite() && !below(*sum, vanishing)) {
+                let sums = &out[at..at + width];
+                if sums.iter().all(|sum| sum.is_finite() && sum.magnitude() >= vanishing) {
                     continue;
                 }
-                let index = self.site.positions.index(piece.first + row);
+                let position = piece.first + row;
+                let index = self.site.positions.index(position);
                 let lost = if self.weights.tiny {
                     exact.reads(index, |value| value != zero)
                 } else {
-                    exact.reads(index, |value| value != zero && below(value, tiny))
+                    exact.reads(index, |value| value != zero && value.magnitude() < tiny)
                 };
-                exact.replace(index, sums, |sum| !sum.is_finite() || lost && below(sum, vanishing));
+                let is_doubtful = |sum: &T| !sum.is_finite() || lost && sum.magnitude() < vanishing;
+                let doubtful: Vec<bool> = sums.iter().map(is_doubtful).collect();
+                if doubtful.contains(&true) {
+                    found.push((at, position, doubtful));
+                }
             }
         }
+        found
     }
 }

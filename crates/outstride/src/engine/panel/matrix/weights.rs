@@ -1,13 +1,13 @@
 //! The weights in the order of matrix tiles.
 
-use outstride_kernels::{PART_ROW, PARTS, Real, TINY, parts};
+use outstride_kernels::{PART_ROW, Real, TINY, parts};
 
 use super::super::super::aligned::Aligned;
 use super::super::super::pack::{Form, PackedFilter, Panel, Panels};
 use crate::limits::Limits;
 
-/// Steps whose weights stay in the first-level cache while the positions of a box pass by.
-const STEPS_PER_BLOCK: usize = 8;
+/// Parts of weights whose tiles stay in the first-level cache while the positions of a box pass by.
+const PARTS_PER_BLOCK: usize = 24;
 
 /// Fewer channels leave most of a tile's row unused.
 const WORTHWHILE_CHANNELS: usize = 8;
@@ -22,6 +22,8 @@ pub(crate) struct MatrixWeights {
     weights: Aligned<u16>,
     /// Per panel, where its weights begin within a group; at last, the length of a group.
     begins: Vec<usize>,
+    /// Parts of every number.
+    pub(crate) parts: usize,
     /// Whether some are [tiny](TINY).
     pub(super) tiny: bool,
 }
@@ -34,8 +36,9 @@ pub(super) struct StepBlocks {
 }
 
 impl StepBlocks {
-    pub(super) fn new(channels: usize, taps: usize) -> Self {
-        StepBlocks { steps: channels.div_ceil(PART_ROW), per_block: (STEPS_PER_BLOCK / taps.max(1)).max(1) }
+    fn new(channels: usize, taps: usize, parts: usize) -> Self {
+        let per_block = (PARTS_PER_BLOCK / parts / taps.max(1)).max(1);
+        StepBlocks { steps: channels.div_ceil(PART_ROW), per_block }
     }
 
     pub(super) fn len(self) -> usize {
@@ -49,14 +52,13 @@ impl StepBlocks {
     }
 }
 
-/// Elements of a step of a panel.
-pub(super) fn step_len(panel: &Panel) -> usize {
-    PARTS * panel.vectors * TILE_LEN
-}
-
 impl MatrixWeights {
     /// Or why there are none.
-    pub(crate) fn new<T: Real>(filter: &PackedFilter<T>, limits: &Limits) -> Result<Self, &'static str> {
+    pub(crate) fn new<T: Real>(
+        filter: &PackedFilter<T>,
+        parts: usize,
+        limits: &Limits,
+    ) -> Result<Self, &'static str> {
         let Form::Panels(Panels { panels, .. }) = &filter.form else {
             return Err("a depthwise filter has no panels");
         };
@@ -69,13 +71,14 @@ impl MatrixWeights {
         let mut begins = vec![0usize];
         for panel in panels {
             let steps = panel.taps() * filter.in_channels.div_ceil(PART_ROW);
-            begins.push(begins[begins.len() - 1].saturating_add(steps.saturating_mul(step_len(panel))));
+            begins
+                .push(begins[begins.len() - 1].saturating_add(steps.saturating_mul(step_len(panel, parts))));
         }
         let len = begins[panels.len()].saturating_mul(filter.groups);
         let no_memory = "no memory for the weights in parts";
         limits.check_bytes("the weights in parts", len, size_of::<u16>()).map_err(|_| no_memory)?;
         let weights = Aligned::zeros(len).map_err(|_| no_memory)?;
-        let mut packed = MatrixWeights { weights, begins, tiny: false };
+        let mut packed = MatrixWeights { weights, begins, parts, tiny: false };
         for group in 0..filter.groups {
             for (index, panel) in panels.iter().enumerate() {
                 let source = T::as_f32(filter.panel_weights(group, panel)).unwrap_or_default();
@@ -85,7 +88,7 @@ impl MatrixWeights {
                 }
                 packed.tiny |= source.iter().any(|weight| *weight != 0.0 && weight.abs() < TINY);
                 let range = packed.range(group, index);
-                pack(source, panel, filter.in_channels, &mut packed.weights.as_mut_slice()[range]);
+                pack(source, panel, filter.in_channels, parts, &mut packed.weights.as_mut_slice()[range]);
             }
         }
         Ok(packed)
@@ -94,6 +97,16 @@ impl MatrixWeights {
     fn range(&self, group: usize, index: usize) -> std::ops::Range<usize> {
         let group = group * self.begins[self.begins.len() - 1];
         group + self.begins[index]..group + self.begins[index + 1]
+    }
+
+    /// Elements of a step of a panel.
+    pub(super) fn step_len(&self, panel: &Panel) -> usize {
+        step_len(panel, self.parts)
+    }
+
+    /// How the channels of a filter are cut into blocks for so many taps.
+    pub(super) fn blocks(&self, channels: usize, taps: usize) -> StepBlocks {
+        StepBlocks::new(channels, taps, self.parts)
     }
 
     /// The weights of a panel.
@@ -106,23 +119,27 @@ impl MatrixWeights {
     }
 }
 
+fn step_len(panel: &Panel, parts: usize) -> usize {
+    parts * panel.vectors * TILE_LEN
+}
+
 /// Lays out `[tap][channel][column]`.
-fn pack(source: &[f32], panel: &Panel, channels: usize, target: &mut [u16]) {
+fn pack(source: &[f32], panel: &Panel, channels: usize, count: usize, target: &mut [u16]) {
     let taps = panel.taps();
     let width = source.len() / (taps * channels).max(1);
-    let blocks = StepBlocks::new(channels, taps);
-    let mut steps = target.chunks_exact_mut(step_len(panel));
+    let blocks = StepBlocks::new(channels, taps, count);
+    let mut steps = target.chunks_exact_mut(step_len(panel, count));
     for block in 0..blocks.len() {
-        let (first, count) = blocks.block(block);
+        let (first, steps_of_block) = blocks.block(block);
         for tap in 0..taps {
-            for (step, target) in (first..first + count).zip(&mut steps) {
+            for (step, target) in (first..first + steps_of_block).zip(&mut steps) {
                 let first = step * PART_ROW;
                 for channel in first..channels.min(first + PART_ROW) {
                     let row = &source[(tap * channels + channel) * width..][..width];
                     for (column, &weight) in row.iter().enumerate() {
                         let (tile, column) = (column / 16, column % 16);
                         let within = (channel - first) / 2 * 32 + column * 2 + channel % 2;
-                        for (part, value) in parts(weight).into_iter().enumerate() {
+                        for (part, value) in parts(weight).into_iter().enumerate().take(count) {
                             target[(part * panel.vectors + tile) * TILE_LEN + within] = value;
                         }
                     }
