@@ -1,6 +1,6 @@
 // oneDNN's deconvolution primitive, timed on request: a line on stdin asks, a JSON line on stdout answers.
 //
-//   LAYOUT SECONDS D N CIN COUT G  in…  k…  s…  pads begin…  pads end…  dilations…     (D of each, dilation 1 for none)
+//   LAYOUT TYPE SECONDS D N CIN COUT G  in…  k…  s…  pads begin…  pads end…  dilations…     (D of each, dilation 1 for none)
 //
 // Layout ncx answers with
 //   onednn_plain   the layouts oneDNN prefers inside, with the reorders that a caller of plain tensors pays
@@ -45,6 +45,7 @@ static double median_ms(double budget, const std::function<void()> &call) {
 
 struct Layer {
     std::string layout;
+    memory::data_type type;
     double seconds;
     memory::dims source, target, weights, strides, pads_begin, pads_end, dilations;
     memory::dim out_channels;
@@ -53,9 +54,13 @@ struct Layer {
 static bool read(const std::string &line, Layer &layer) {
     std::istringstream in(line);
     int axes;
+    std::string type;
     memory::dim batch, in_channels, groups;
-    in >> layer.layout >> layer.seconds >> axes >> batch >> in_channels >> layer.out_channels >> groups;
+    in >> layer.layout >> type >> layer.seconds >> axes >> batch >> in_channels >> layer.out_channels >> groups;
     if (!in || axes < 1 || axes > 3 || groups < 1) return false;
+    layer.type = type == "bf16" ? memory::data_type::bf16
+            : type == "f16"     ? memory::data_type::f16
+                                : memory::data_type::f32;
     const auto list = [&] {
         memory::dims values(axes);
         for (auto &value : values) in >> value;
@@ -85,10 +90,10 @@ class Deconvolution {
 public:
     Deconvolution(const Layer &layer, const dnnl::engine &engine, tag layout)
         : desc_(engine, dnnl::prop_kind::forward_inference, dnnl::algorithm::deconvolution_direct,
-                memory::desc(layer.source, memory::data_type::f32, layout),
-                memory::desc(layer.weights, memory::data_type::f32, tag::any),
+                memory::desc(layer.source, layer.type, layout),
+                memory::desc(layer.weights, layer.type, tag::any),
                 memory::desc({layer.out_channels}, memory::data_type::f32, tag::a),
-                memory::desc(layer.target, memory::data_type::f32, layout), layer.strides, layer.dilations,
+                memory::desc(layer.target, layer.type, layout), layer.strides, layer.dilations,
                 layer.pads_begin, layer.pads_end)
         , primitive_(desc_)
         , source(filled(desc_.src_desc(), engine))
@@ -160,8 +165,8 @@ static void time_layer(const Layer &layer, const dnnl::engine &engine, dnnl::str
                 stream.wait();
             }));
         } else {
-            memory source = Deconvolution::filled({layer.source, memory::data_type::f32, first[axes - 1]}, engine);
-            memory target = Deconvolution::filled({layer.target, memory::data_type::f32, first[axes - 1]}, engine);
+            memory source = Deconvolution::filled({layer.source, layer.type, first[axes - 1]}, engine);
+            memory target = Deconvolution::filled({layer.target, layer.type, first[axes - 1]}, engine);
             memory inner_source = any.source, inner_target = any.target;
             const bool reorder_source = source.get_desc() != inner_source.get_desc();
             const bool reorder_target = target.get_desc() != inner_target.get_desc();

@@ -2,7 +2,8 @@
 
     python_peer.py ort|ov|torch THREADS
 
-    {"layer": {...}, "model": "path.onnx", "layout": "ncx", "seconds": 0.4}   ->   {"ms": {"ort": 1.25}}
+    {"layer": {...}, "model": "path.onnx", "layout": "ncx", "dtype": "f32", "seconds": 0.4}
+        ->   {"ms": {"ort": 1.25}}
 
 Weights are constant, so that a peer may lay them out once; input and output are plain tensors. What a peer prepares is
 kept for the next request about the same layer.
@@ -57,7 +58,7 @@ def prepare_ov(request, threads):
         "INFERENCE_NUM_THREADS": threads,
         "NUM_STREAMS": 1,
         "PERFORMANCE_HINT": "LATENCY",
-        "INFERENCE_PRECISION_HINT": "f32",
+        "INFERENCE_PRECISION_HINT": request["dtype"],
     }
     infer = openvino.Core().compile_model(request["model"], "CPU", settings).create_infer_request()
     infer.set_input_tensor(openvino.Tensor(input_of(request["layer"])))
@@ -82,7 +83,8 @@ def prepare_torch(request, threads):
         groups=layer["g"],
         dilation=layer["dil"],
     ).eval()
-    x = torch.from_numpy(input_of(layer))
+    dtype = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}[request["dtype"]]
+    module, x = module.to(dtype), torch.from_numpy(input_of(layer)).to(dtype)
     name = "torch"
     if request["layout"] == "nxc":
         formats = {2: torch.channels_last, 3: torch.channels_last_3d}
@@ -105,10 +107,11 @@ def main():
     for line in sys.stdin:
         request = json.loads(line)
         try:
-            if key != (request["layer"]["id"], request["layout"]):
+            asked = (request["layer"]["id"], request["layout"], request["dtype"])
+            if key != asked:
                 calls = {}
                 calls = prepare(request, threads)
-                key = (request["layer"]["id"], request["layout"])
+                key = asked
             answer = {"ms": {name: median_ms(call, request["seconds"]) for name, call in calls.items()}}
         except Exception as error:  # Whatever the peer throws is its answer.
             answer = {"ms": {}, "why": str(error)[:200]}

@@ -14,7 +14,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail};
 use outstride_io::layers::Layer;
 
-use super::options::{Layout, Options};
+use super::options::{Contest, Options};
 use super::peer::{Peer, spelt_out};
 use crate::step::root;
 use crate::venv::{Venv, checked};
@@ -58,15 +58,15 @@ impl Peers {
     }
 
     /// The peers that take part in a layer.
-    pub(super) fn of(&mut self, layout: Layout, layer: &Layer) -> impl Iterator<Item = &mut Peer> {
+    pub(super) fn of(&mut self, contest: Contest, layer: &Layer) -> impl Iterator<Item = &mut Peer> {
         let skip = layer.skip.clone();
         let takes_part =
-            move |family: &str| layout.has_family(family) && !skip.iter().any(|name| name == family);
+            move |family: &str| contest.has_family(family) && !skip.iter().any(|name| name == family);
         self.peers.iter_mut().filter(move |peer| takes_part(peer.family))
     }
 
-    /// The pinned versions of those that take part in a layout.
-    pub(super) fn versions(&self, layout: Layout) -> Vec<String> {
+    /// The pinned versions of those that take part in a contest.
+    pub(super) fn versions(&self, contest: Contest) -> Vec<String> {
         let mut pins: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         pins.insert("ort", pinned(include_str!("../../../benches/peers/requirements.txt"), "onnxruntime"));
         pins.insert("ov", pinned(include_str!("../../../benches/peers/requirements.txt"), "openvino"));
@@ -80,7 +80,7 @@ impl Peers {
             "rust",
             ["rten =", "tract-onnx", "candle-core"].iter().flat_map(|name| pinned(rust, name)).collect(),
         );
-        let taking_part = self.peers.iter().filter(|peer| layout.has_family(peer.family));
+        let taking_part = self.peers.iter().filter(|peer| contest.has_family(peer.family));
         let installed = taking_part.filter_map(|peer| pins.remove(peer.family)).flatten();
         installed.map(|line| line.replace("==", " ").replace(" = \"=", " ").replace('"', "")).collect()
     }

@@ -20,7 +20,7 @@ use outstride_io::layers::Layer;
 
 use crate::step::root;
 use install::Peers;
-use options::{Layout, Options};
+use options::{Contest, Options};
 use outstride::Outstride;
 use results::{LayerResult, Results};
 
@@ -38,15 +38,15 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
         let outstride = Outstride::build()?;
         let mut peers = Peers::install(&options, &work)?;
         let models = peers.write_models(&layers, &work)?;
-        for &layout in &options.layouts {
-            let file = results_file(&work, layout);
-            measure(&options, layout, &layers, &outstride, &mut peers, &models, &file)?;
+        for contest in options.contests() {
+            let file = results_file(&work, contest);
+            measure(&options, contest, &layers, &outstride, &mut peers, &models, &file)?;
         }
     }
     let mut all = Vec::new();
-    for layout in Layout::ALL {
-        let file = results_file(&work, layout);
-        if options.layouts.contains(&layout) || options.is_complete() {
+    for contest in Contest::all() {
+        let file = results_file(&work, contest);
+        if options.contests().contains(&contest) || options.is_complete() {
             all.extend(Results::load(&file)?);
         }
     }
@@ -65,8 +65,8 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     Ok(())
 }
 
-fn results_file(work: &Path, layout: Layout) -> PathBuf {
-    work.join(format!("{layout}.json"))
+fn results_file(work: &Path, contest: Contest) -> PathBuf {
+    work.join(format!("{}-{}.json", contest.layout.name(), contest.dtype.name()))
 }
 
 fn selected(options: &Options) -> Result<Vec<Layer>> {
@@ -87,25 +87,25 @@ fn selected(options: &Options) -> Result<Vec<Layer>> {
 /// Measures layer by layer into a file of results.
 fn measure(
     options: &Options,
-    layout: Layout,
+    contest: Contest,
     layers: &[Layer],
     outstride: &Outstride,
     peers: &mut Peers,
     models: &Path,
     file: &Path,
 ) -> Result<()> {
-    let mut results = Results::new(options, layout, peers.versions(layout));
+    let mut results = Results::new(options, contest, peers.versions(contest));
     for (number, layer) in layers.iter().enumerate() {
         let mut result = LayerResult::new(layer);
         for _ in 0..options.rounds {
-            result.add_outstride(outstride.measure(options, layout, layer)?);
-            for peer in peers.of(layout, layer) {
+            result.add_outstride(outstride.measure(options, contest, layer)?);
+            for peer in peers.of(contest, layer) {
                 std::thread::sleep(SETTLE);
-                result.add_peer(&peer.measure(layer, layout, options, models));
+                result.add_peer(&peer.measure(layer, contest, options, models));
             }
             std::thread::sleep(SETTLE);
         }
-        eprintln!("{layout} {:>3}/{} {}", number + 1, layers.len(), result.line());
+        eprintln!("{contest} {:>3}/{} {}", number + 1, layers.len(), result.line());
         results.layers.push(result);
         // A whole run takes long; what is there when it is cut short can still be rendered.
         results.save(file)?;

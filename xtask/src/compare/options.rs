@@ -10,6 +10,7 @@ use crate::step::root;
 pub(crate) const HELP: &str = "\
   cargo xtask compare [OPTIONS]    outstride beside its peers; writes docs/performance.md and .svg
       --layout ncx|nxc             one layout only; both by default
+      --dtype f32|bf16|f16         one type only; f32 by default
       --layers FILE                other layers than benches/layers.json
       --only ID,ID                 some layers only; writes to target/compare instead of docs
       --peers NAME,NAME            of ort, ov, onednn, rust, torch; all but torch by default
@@ -38,22 +39,61 @@ impl Layout {
             Layout::Nxc => "nxc",
         }
     }
+}
 
-    /// Whether a family of peers has anything to show in this layout.
-    pub(super) fn has_family(self, family: &str) -> bool {
-        self == Layout::Ncx || matches!(family, "onednn" | "torch")
+/// The types that peers compute in as well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dtype {
+    F32,
+    Bf16,
+    F16,
+}
+
+impl Dtype {
+    pub(super) const ALL: [Dtype; 3] = [Dtype::F32, Dtype::Bf16, Dtype::F16];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Dtype::F32 => "f32",
+            Dtype::Bf16 => "bf16",
+            Dtype::F16 => "f16",
+        }
     }
 }
 
-impl fmt::Display for Layout {
+/// What all layers of a comparison have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Contest {
+    pub(super) layout: Layout,
+    pub(super) dtype: Dtype,
+}
+
+impl Contest {
+    /// All there are, in the order of the document.
+    pub(super) fn all() -> impl Iterator<Item = Contest> {
+        Dtype::ALL.into_iter().flat_map(|dtype| Layout::ALL.map(|layout| Contest { layout, dtype }))
+    }
+
+    /// Whether a family of peers has anything to show.
+    pub(super) fn has_family(self, family: &str) -> bool {
+        match family {
+            "onednn" | "torch" => true,
+            "ov" => self.layout == Layout::Ncx,
+            _ => self.layout == Layout::Ncx && self.dtype == Dtype::F32,
+        }
+    }
+}
+
+impl fmt::Display for Contest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        write!(f, "{} {}", self.layout.name(), self.dtype.name())
     }
 }
 
 #[derive(Debug)]
 pub(super) struct Options {
     pub(super) layouts: Vec<Layout>,
+    pub(super) dtype: Dtype,
     pub(super) layers: PathBuf,
     pub(super) only: Vec<String>,
     pub(super) peers: Vec<String>,
@@ -68,6 +108,7 @@ impl Options {
     pub(super) fn parse(arguments: &[&str]) -> Result<Self> {
         let mut options = Options {
             layouts: Layout::ALL.to_vec(),
+            dtype: Dtype::F32,
             layers: root().join("benches/layers.json"),
             only: Vec::new(),
             peers: ["ort", "ov", "onednn", "rust"].map(str::to_owned).to_vec(),
@@ -102,6 +143,10 @@ impl Options {
                 self.layouts =
                     vec![layout.with_context(|| format!("`{value}` is no layout; use ncx or nxc"))?];
             }
+            "--dtype" => {
+                let dtype = Dtype::ALL.into_iter().find(|dtype| dtype.name() == value);
+                self.dtype = dtype.with_context(|| format!("`{value}` is no type; use f32, bf16 or f16"))?;
+            }
             "--layers" => {
                 self.layers = value.into();
                 self.own_layers = false;
@@ -119,6 +164,11 @@ impl Options {
             unknown => bail!("there is no option `{unknown}`\n\n{HELP}"),
         }
         Ok(())
+    }
+
+    /// What is to be measured.
+    pub(super) fn contests(&self) -> Vec<Contest> {
+        self.layouts.iter().map(|&layout| Contest { layout, dtype: self.dtype }).collect()
     }
 
     /// Whether the results are those of the project's own layers, all of them.
@@ -141,6 +191,7 @@ mod tests {
         assert!(Options::parse(&[]).unwrap().is_complete());
         for wrong in [
             &["--layout", "nchw"][..],
+            &["--dtype", "f64"],
             &["--peers", "mkl"],
             &["--rounds", "x"],
             &["--fast", "1"],

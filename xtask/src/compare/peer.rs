@@ -12,7 +12,7 @@ use outstride_io::layers::Layer;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::options::{Layout, Options};
+use super::options::{Contest, Options};
 
 /// Some peers compile for a minute before they run a layer.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -53,16 +53,19 @@ impl Peer {
     pub(super) fn measure(
         &mut self,
         layer: &Layer,
-        layout: Layout,
+        contest: Contest,
         options: &Options,
         models: &Path,
     ) -> Answer {
         let request = match self.family {
-            "onednn" => numbers(layer, layout, options.seconds),
+            "onednn" => numbers(layer, contest, options.seconds),
             _ => {
                 let model = models.join(format!("{}.onnx", layer.id));
-                json!({"layer": spelt_out(layer), "model": model, "layout": layout.name(), "seconds": options.seconds})
-                    .to_string()
+                json!({
+                    "layer": spelt_out(layer), "model": model, "seconds": options.seconds,
+                    "layout": contest.layout.name(), "dtype": contest.dtype.name(),
+                })
+                .to_string()
             }
         };
         let answer = self.ask(&request);
@@ -132,8 +135,10 @@ pub(super) fn spelt_out(layer: &Layer) -> Value {
 }
 
 /// A layer as the line of numbers that the oneDNN peer reads.
-fn numbers(layer: &Layer, layout: Layout, seconds: f64) -> String {
-    let mut words = vec![layout.name().to_owned(), seconds.to_string(), layer.input.len().to_string()];
+fn numbers(layer: &Layer, contest: Contest, seconds: f64) -> String {
+    let names = [contest.layout.name(), contest.dtype.name()].map(str::to_owned);
+    let mut words = names.to_vec();
+    words.extend([seconds.to_string(), layer.input.len().to_string()]);
     let scalars = [layer.batch, layer.in_channels, layer.out_channels, layer.groups];
     words.extend(scalars.iter().map(ToString::to_string));
     words.extend(layer.input.iter().chain(&layer.kernel).map(ToString::to_string));
@@ -146,27 +151,30 @@ fn numbers(layer: &Layer, layout: Layout, seconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::options::{Dtype, Layout};
     use super::*;
 
     #[test]
     fn a_request_holds_every_number_in_order() {
         let layer: Layer = "mb1_g2ic16oc8_ih8oh18kh4sh2ph1dh1".parse().unwrap();
         // (8 − 1)·2 + 3·2 + 1 = 21 in full, 18 of it wanted.
-        assert_eq!(numbers(&layer, Layout::Nxc, 0.5), "nxc 0.5 2 1 16 8 2 8 8 4 4 2 2 1 1 2 2 2 2");
+        let contest = Contest { layout: Layout::Nxc, dtype: Dtype::Bf16 };
+        assert_eq!(numbers(&layer, contest, 0.5), "nxc bf16 0.5 2 1 16 8 2 8 8 4 4 2 2 1 1 2 2 2 2");
     }
 
     #[cfg(unix)]
     #[test]
     fn a_peer_answers_line_by_line_and_its_death_is_only_a_missing_figure() {
         let options = Options::parse(&[]).unwrap();
+        let contest = Contest { layout: Layout::Ncx, dtype: Dtype::F32 };
         let layer: Layer = "ic1oc1iw2kw2".parse().unwrap();
         let script = r#"read line; echo chat; echo '{"ms": {"one": 2.5}}'"#;
         let mut peer = Peer::new("ort", "sh".into(), vec!["-c".into(), script.into()]);
-        let answer = peer.measure(&layer, Layout::Ncx, &options, Path::new("."));
+        let answer = peer.measure(&layer, contest, &options, Path::new("."));
         assert_eq!(answer.ms.get("one"), Some(&2.5));
-        let answer = peer.measure(&layer, Layout::Ncx, &options, Path::new("."));
+        let answer = peer.measure(&layer, contest, &options, Path::new("."));
         assert!(answer.ms.is_empty() && !answer.why.is_empty());
-        let answer = peer.measure(&layer, Layout::Ncx, &options, Path::new("."));
+        let answer = peer.measure(&layer, contest, &options, Path::new("."));
         assert_eq!(answer.ms.get("one"), Some(&2.5), "it is started again");
     }
 }

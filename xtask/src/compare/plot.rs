@@ -10,7 +10,7 @@ const BARS: f64 = 330.0;
 const TOP: f64 = 58.0;
 const BOTTOM: f64 = 34.0;
 
-/// `docs/performance.svg`: the layouts side by side.
+/// `docs/performance.svg`: layouts and types side by side.
 pub(super) fn svg(all: &[Results]) -> String {
     let rows = all.iter().map(|results| results.layers.len()).max().unwrap_or(0);
     let (width, height) =
@@ -36,7 +36,7 @@ fn panel(text: &mut String, results: &Results, left: f64) {
     let (low, high) = (low.log2().floor(), high.log2().ceil());
     let axis = left + LABELS;
     let at = |ratio: f64| axis + (ratio.log2() - low) / (high - low) * BARS;
-    let title = if results.layout == "ncx" { "Channels first" } else { "Channels last" };
+    let title = results.title();
     let mean = results.mean_ratio().map_or(String::new(), |mean| format!(", geometric mean {mean:.2}×"));
     let _ = writeln!(
         text,

@@ -8,14 +8,15 @@ use anyhow::{Context as _, Result};
 use outstride_io::layers::Layer;
 use serde::{Deserialize, Serialize};
 
-use super::options::{Layout, Options};
+use super::options::{Contest, Options};
 use super::outstride::Own;
 use super::peer::Answer;
 
-/// All layers of one layout.
+/// All layers of one layout and type.
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) struct Results {
     pub(super) layout: String,
+    pub(super) dtype: String,
     pub(super) cpu: String,
     pub(super) threads: usize,
     pub(super) rounds: usize,
@@ -35,9 +36,10 @@ pub(super) struct LayerResult {
 }
 
 impl Results {
-    pub(super) fn new(options: &Options, layout: Layout, versions: Vec<String>) -> Self {
+    pub(super) fn new(options: &Options, contest: Contest, versions: Vec<String>) -> Self {
         Results {
-            layout: layout.name().to_owned(),
+            layout: contest.layout.name().to_owned(),
+            dtype: contest.dtype.name().to_owned(),
             cpu: cpu(),
             threads: options.threads,
             rounds: options.rounds,
@@ -58,6 +60,11 @@ impl Results {
         }
         let text = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
         serde_json::from_slice(&text).map(Some).with_context(|| format!("{} is no result", file.display()))
+    }
+
+    pub(super) fn title(&self) -> String {
+        let layout = if self.layout == "ncx" { "Channels first" } else { "Channels last" };
+        format!("{layout}, {}", self.dtype)
     }
 
     /// Every name of a peer, in order.
@@ -182,6 +189,7 @@ pub(super) mod tests {
         };
         Results {
             layout: "ncx".into(),
+            dtype: "f32".into(),
             cpu: "a CPU".into(),
             threads: 2,
             rounds: 3,

@@ -16,7 +16,7 @@ pub(super) fn document(all: &[Results]) -> String {
 const INTRODUCTION: &str = "\
 # Performance
 
-Written by `cargo xtask compare --with-torch`, which anybody can run: it installs the peers from the package registries
+Written by `cargo xtask compare --with-torch` (with `--dtype` for other types), which anybody can run: it installs the peers from the package registries
 at pinned versions, gives everybody the same layers, and lets them take turns.
 
 ![How many times faster than the fastest peer, per layer](performance.svg)
@@ -25,8 +25,8 @@ How to read it:
 
 - Times are medians over rounds; in each round everybody has a turn on the layer, so that a slow moment of the machine
   hits all. Compare figures of one row, never of different runs.
-- All have the same number of threads, constant weights (packed in advance where a peer does that), a bias, and plain f32
-  tensors in and out. candle's operator has no bias.
+- All have the same number of threads, constant weights (packed in advance where a peer does that), a bias, and plain
+  tensors in and out. candle's operator has no bias; OpenVINO's tensors are f32 throughout, whatever it computes in.
 - The *ratio* is the time of the fastest peer over ours.
 - The *ceiling* is the least time that this machine allows, measured by `outstride bench` itself: arithmetic (multiply-adds
   in registers) or memory (input, weights and output once each, at the bandwidth of such a footprint).
@@ -36,11 +36,7 @@ How to read it:
 ";
 
 fn section(text: &mut String, results: &Results) {
-    let title = match results.layout.as_str() {
-        "ncx" => "Channels first",
-        _ => "Channels last",
-    };
-    let _ = writeln!(text, "\n## {title}\n");
+    let _ = writeln!(text, "\n## {}\n", results.title());
     let own = results.layers.iter().flat_map(|layer| &layer.own);
     let most = |field: fn(&super::outstride::Own) -> f64| own.clone().map(field).fold(0.0, f64::max);
     let _ = writeln!(
@@ -100,10 +96,10 @@ pub(super) fn summary(results: &Results) -> String {
         Some(mean) => format!(
             "{}: {mean:.2}× the speed of the fastest peer of each layer in the geometric mean of {} layers, {least:.2}× \
              at least; slower on {slower}.",
-            results.layout,
+            results.title(),
             ratios.len()
         ),
-        None => format!("{}: no peer ran any of the layers.", results.layout),
+        None => format!("{}: no peer ran any of the layers.", results.title()),
     }
 }
 
@@ -127,7 +123,7 @@ mod tests {
             "| won | 0.500 | 2.00 | 250 | 80 % arithmetic | `f32_panel_14x2_avx512` | ort | 8.00 | 4.00 |";
         assert!(text.contains(won), "{text}");
         assert!(text.contains("| lost | 2.00 | 1.00 | 100 |"), "{text}");
-        let summary = "ncx: 1.41× the speed of the fastest peer of each layer in the geometric mean of 2 layers, 0.50× \
+        let summary = "Channels first, f32: 1.41× the speed of the fastest peer of each layer in the geometric mean of 2 layers, 0.50× \
                        at least; slower on 1.";
         assert!(text.contains(summary), "{text}");
     }
