@@ -8,6 +8,8 @@
 
 use outstride_spec::DType;
 
+use crate::storage::Source;
+
 /// Channels of a row of a tile.
 pub const PART_ROW: usize = 32;
 
@@ -90,9 +92,14 @@ pub(crate) struct MatrixKernels {
     pub(crate) blocks: [[unsafe fn(&MatrixBlock<'_>); 2]; PARTS],
     /// By parts, less one.
     pub(crate) split: [SplitKernel; PARTS],
+    pub(crate) copy_rows: CopyKernel,
+    pub(crate) turn_rows: unsafe fn(*const u16, &[isize], usize, *mut u16, usize) -> bool,
     pub(crate) are_sound: unsafe fn(&[f32], bool) -> bool,
-    pub(crate) add_bias: unsafe fn(&mut [f32], &[f32]),
+    pub(crate) add_bias: unsafe fn(&mut [f32], &[f32]) -> bool,
 }
+
+/// See [`MatrixSession::copy_rows`].
+pub(crate) type CopyKernel = unsafe fn(*const u16, isize, usize, usize, *mut u16, usize) -> bool;
 
 /// See [`MatrixSession::split`].
 pub(crate) type SplitKernel = unsafe fn(*const f32, usize, *mut u16, usize) -> bool;
@@ -111,6 +118,22 @@ pub fn parts(value: f32) -> [u16; PARTS] {
         rest -= f32::from_bits(rounded << 16);
         rounded as u16
     })
+}
+
+/// Memory for rows of [`PART_ROW`] channels.
+#[derive(Debug)]
+pub struct PartRows<'a> {
+    /// From the first row on.
+    pub memory: &'a mut [u16],
+    /// From a row to the next.
+    pub pitch: usize,
+}
+
+impl PartRows<'_> {
+    /// Whether there is room for so many rows.
+    fn hold(&self, rows: usize) -> bool {
+        rows == 0 || self.memory.len() >= (rows - 1) * self.pitch + PART_ROW
+    }
 }
 
 /// This thread's tiles, ready for use. Gives them back when dropped.
@@ -141,6 +164,57 @@ impl MatrixSession {
         assert!(rows == 0 || target.len() >= (parts - 1) * stride + rows * PART_ROW);
         // SAFETY: the session has the instructions; the target was just checked.
         unsafe { (self.kernels.split[parts - 1])(source.as_ptr(), rows, target.as_mut_ptr(), stride) }
+    }
+
+    /// Copies bf16 inputs, which are parts as they are, to rows of [`PART_ROW`] channels: at each of `count` positions,
+    /// `stride` elements apart from index `first` on, `channels` channels side by side, and zeros behind them. Returns
+    /// whether a number other than zero was [tiny](TINY).
+    ///
+    /// # Panics
+    ///
+    /// If the source is not bf16, an element would lie outside it, or the target is too short.
+    pub fn copy_rows(
+        &self,
+        source: &Source<'_, f32>,
+        first: isize,
+        stride: isize,
+        count: usize,
+        channels: usize,
+        target: PartRows<'_>,
+    ) -> bool {
+        assert!(channels <= PART_ROW && target.hold(count));
+        let last = first + (count.max(1) as isize - 1) * stride;
+        let from = source.bf16_run(first.min(last), first.max(last), if count == 0 { 0 } else { channels });
+        let from = from.wrapping_offset(first - first.min(last));
+        // SAFETY: the session has the instructions; the positions between the first and the last lie between them, and
+        // the target was just checked.
+        unsafe {
+            (self.kernels.copy_rows)(from, stride, count, channels, target.memory.as_mut_ptr(), target.pitch)
+        }
+    }
+
+    /// As [`copy_rows`](Self::copy_rows), where positions are side by side, and channels at some distances from the
+    /// first.
+    ///
+    /// # Panics
+    ///
+    /// As [`copy_rows`](Self::copy_rows).
+    pub fn turn_rows(
+        &self,
+        source: &Source<'_, f32>,
+        first: isize,
+        distances: &[isize],
+        count: usize,
+        target: PartRows<'_>,
+    ) -> bool {
+        assert!(distances.len() <= PART_ROW && target.hold(count));
+        let least = distances.iter().copied().min().unwrap_or(0);
+        let most = distances.iter().copied().max().unwrap_or(0);
+        let from = source.bf16_run(first + least, first + most, if distances.is_empty() { 0 } else { count });
+        let from = from.wrapping_offset(-least);
+        // SAFETY: the session has the instructions; all channels lie between the first and the last, and the target was
+        // just checked.
+        unsafe { (self.kernels.turn_rows)(from, distances, count, target.memory.as_mut_ptr(), target.pitch) }
     }
 
     /// Computes a block of numbers in so many parts, with so many tiles of columns (1 or 2).
@@ -186,8 +260,8 @@ impl MatrixSession {
         unsafe { (self.kernels.are_sound)(sums, tiny_inputs) }
     }
 
-    /// Adds the bias to rows as long as it.
-    pub fn add_bias(&self, sums: &mut [f32], bias: &[f32]) {
+    /// Adds the bias to rows as long as it. Returns whether all results are finite.
+    pub fn add_bias(&self, sums: &mut [f32], bias: &[f32]) -> bool {
         // SAFETY: the session has the instructions.
         unsafe { (self.kernels.add_bias)(sums, bias) }
     }

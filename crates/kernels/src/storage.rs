@@ -310,6 +310,18 @@ impl<'a, T: Real> Source<'a, T> {
         unsafe { (self.storage.load_transposed)(source, distances, columns, target, stride as isize) }
     }
 
+    /// Where the runs of `count` bf16 elements at two indices, and all between them, begin.
+    ///
+    /// # Panics
+    ///
+    /// If an element would lie outside the memory, or the elements are no bf16.
+    pub(crate) fn bf16_run(&self, first: isize, last: isize, count: usize) -> *const u16 {
+        assert!(self.storage.dtype == DType::Bf16, "{} elements are no bf16", self.storage.dtype);
+        self.check(first, count);
+        self.check(last, count);
+        self.at(first).cast()
+    }
+
     fn at(&self, index: isize) -> *const u8 {
         self.start.wrapping_offset(index * self.storage.size as isize)
     }

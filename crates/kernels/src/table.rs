@@ -13,7 +13,7 @@ use crate::peak::{self, Probes};
 use crate::pixel::{PixelKernels, PixelTile, pixel};
 use crate::portable::Portable;
 use crate::simd::Scalar;
-use crate::storage::{Storage, storage_of};
+use crate::storage::{Source, Storage, storage_of};
 
 /// A floating-point type that kernels exist for.
 pub trait Real: Scalar {
@@ -25,6 +25,9 @@ pub trait Real: Scalar {
 
     /// As [`as_f32`](Self::as_f32).
     fn as_f32_mut(values: &mut [Self]) -> Option<&mut [f32]>;
+
+    /// As [`as_f32`](Self::as_f32).
+    fn as_f32_source<'a, 's>(source: &'s Source<'a, Self>) -> Option<&'s Source<'a, f32>>;
 
     /// The kernels of every instruction set this build has, the best first, whether or not this CPU has it: hence for
     /// this module alone.
@@ -395,6 +398,10 @@ macro_rules! as_f32 {
         fn as_f32_mut(values: &mut [f32]) -> Option<&mut [f32]> {
             Some(values)
         }
+
+        fn as_f32_source<'a, 's>(source: &'s Source<'a, f32>) -> Option<&'s Source<'a, f32>> {
+            Some(source)
+        }
     };
     ($other:ident) => {
         fn as_f32(_: &[$other]) -> Option<&[f32]> {
@@ -402,6 +409,10 @@ macro_rules! as_f32 {
         }
 
         fn as_f32_mut(_: &mut [$other]) -> Option<&mut [f32]> {
+            None
+        }
+
+        fn as_f32_source<'a, 's>(_: &'s Source<'a, $other>) -> Option<&'s Source<'a, f32>> {
             None
         }
     };

@@ -108,7 +108,7 @@ unsafe fn block<S: Convert<From> + Convert<To>, From, To>(
 ///
 /// The CPU must have `S`'s instruction set.
 #[inline(always)]
-unsafe fn turned<S: Simd>(mut vectors: [S::Vector; MAX_LANES]) -> [S::Vector; MAX_LANES] {
+pub(crate) unsafe fn turned<S: Simd>(mut vectors: [S::Vector; MAX_LANES]) -> [S::Vector; MAX_LANES] {
     let half = S::LANES / 2;
     for _ in 0..S::LANES.trailing_zeros() {
         let mut shuffled = vectors;

@@ -85,7 +85,10 @@ impl<'a, T: Real> Input<'a, T> {
         for (index, (first, channels)) in blocks.iter().enumerate() {
             let target = &mut memory[index * block_len..(index + 1) * block_len];
             let x = problem.x_group(group).wrapping_add_signed(first as isize * problem.x_channel_stride);
-            copy_block(problem, x, channels, &needed, &strides, target);
+            let row = |from: isize, distances: &[isize], count: usize, target: &mut [T], pitch: usize| {
+                copy_row(problem, from, distances, count, target, pitch)
+            };
+            copy_block(problem, x, channels, &needed, &strides, target, row);
         }
         let before: isize =
             needed.iter().zip(&strides).map(|(span, &stride)| span.first as isize * stride).sum();
@@ -128,14 +131,16 @@ pub(crate) fn position_strides(needed: &[Span], order: &[usize]) -> (Vec<usize>,
 }
 
 /// Copies some channels of a box, side by side at every position; zeros around the input. `x` is where channel and
-/// indices 0 lie.
-pub(crate) fn copy_block<T: Real>(
+/// indices 0 lie. `copy_row` copies a row of positions: from an index of the input on, channels at their distances, so many
+/// positions of the last axis, to a target with so many elements from position to position.
+pub(crate) fn copy_block<T: Real, E: Copy + Default>(
     problem: &Problem<'_, T>,
     x: usize,
     channels: usize,
     needed: &[Span],
     strides: &[isize],
-    target: &mut [T],
+    target: &mut [E],
+    mut copy_row: impl FnMut(isize, &[isize], usize, &mut [E], usize),
 ) {
     if needed.iter().any(|span| span.count == 0) {
         return;
@@ -161,16 +166,17 @@ pub(crate) fn copy_block<T: Real>(
         let target = &mut target[to as usize..];
         let copied = if there { before..before + along.count } else { 0..0 };
         for position in (0..needed[last].count).filter(|position| !copied.contains(position)) {
-            target[position * stride..][..channels].fill(T::default());
+            target[position * stride..][..channels].fill(E::default());
         }
         if there {
             from += along.first as isize * problem.axes[last].x_stride;
-            copy_row(problem, from, &distances, along.count, &mut target[before * stride..], stride);
+            copy_row(from, &distances, along.count, &mut target[before * stride..], stride);
         }
     }
 }
 
-fn copy_row<T: Real>(
+/// Copies a row of positions, whose channels become neighbours `pitch` elements from those of the next.
+pub(crate) fn copy_row<T: Real>(
     problem: &Problem<'_, T>,
     from: isize,
     distances: &[isize],

@@ -42,8 +42,9 @@ const BOX_BYTES: usize = 1 << 22;
 /// Input of a whole box, cut into parts.
 const PART_BYTES: usize = 1 << 20;
 
-/// The same, where the weights do not stay in the second-level cache and every box means another pass over them.
-const FEW_PASSES_BYTES: usize = 9 << 18;
+/// The same, where the weights do not stay in the second-level cache and every box means another pass over them: for numbers
+/// in one part, and what every other part adds. The more parts, the more products there are per byte.
+const FEW_PASSES_BYTES: [usize; 2] = [1 << 20, 5 << 17];
 
 /// Sums that wait to be stored.
 const SUM_BYTES: usize = 3 << 17;
@@ -174,7 +175,8 @@ impl PanelPlan {
                         && bytes.saturating_mul(filter.in_channels) <= BOX_BYTES
                 }
                 Arithmetic::Tiles => {
-                    let limit = if weights > SHARED_WEIGHT_BYTES { FEW_PASSES_BYTES } else { PART_BYTES };
+                    let few_passes = FEW_PASSES_BYTES[0] + (filter.parts() - 1) * FEW_PASSES_BYTES[1];
+                    let limit = if weights > SHARED_WEIGHT_BYTES { few_passes } else { PART_BYTES };
                     input.saturating_mul(filter.part_bytes()) <= limit
                 }
             } && positions.saturating_mul(sums) <= SUM_BYTES;

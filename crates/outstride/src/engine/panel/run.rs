@@ -11,6 +11,7 @@ use super::matrix::{MatrixSums, PartsInput, padded_tiles};
 use super::planes::Stretches;
 use super::rows::Positions;
 use super::shared_planes::store_shared_planes;
+use super::store::PositionStore;
 use super::sums::{PanelGroup, VectorSums};
 use super::taps::Taps;
 use super::{Arithmetic, PanelPlan, Stores};
@@ -83,8 +84,9 @@ impl PanelPlan {
             let mut parts = share.clone().step_by(at_once).map(part).peekable();
             while let Some(panels) = parts.next() {
                 let sums = scratch.sums.at_least(panels.len());
-                from.compute(&panels, parts.peek(), &mut taps, sums);
-                self.store(&site, stretches, &panels, sums);
+                let stores = self.position_stores(&site, &panels);
+                from.compute(&panels, parts.peek(), &mut taps, &stores, sums);
+                self.store_planes(&site, stretches, &panels, sums);
             }
         }
     }
@@ -121,13 +123,24 @@ impl PanelPlan {
                 let panels = PanelGroup::new(filter, task.group, bundle, panel..panel + 1, tiles, tile_len);
                 let sums = sums.at_least(panels.len());
                 let after = Some(panel + 1).filter(|after| share.contains(after));
-                from.compute(panel, after, &panels, sums);
-                self.store(&site, stretches, &panels, sums);
+                let stores = self.position_stores(&site, &panels);
+                from.compute(panel, after, &panels, &stores, sums);
+                self.store_planes(&site, stretches, &panels, sums);
             }
         }
     }
 
-    fn store<T: Real>(
+    /// Where sums go as soon as they are complete; nowhere if they are stored as runs of positions.
+    fn position_stores<'s, T: Real>(
+        &self,
+        site: &'s Site<'s, T>,
+        panels: &PanelGroup<'_, T>,
+    ) -> Vec<PositionStore<'s, T>> {
+        if self.stores == Stores::Positions { panels.position_stores(site) } else { Vec::new() }
+    }
+
+    /// Stores sums that wait for others of their runs.
+    fn store_planes<T: Real>(
         &self,
         site: &Site<'_, T>,
         stretches: &mut Stretches,
@@ -135,7 +148,7 @@ impl PanelPlan {
         sums: &[T],
     ) {
         match self.stores {
-            Stores::Positions => panels.store_positions(site, sums),
+            Stores::Positions => (),
             Stores::Planes => stretches.store(site, panels, sums),
             Stores::SharedPlanes => store_shared_planes(site, &self.order, panels, sums),
         }

@@ -1,5 +1,7 @@
 //! Storing sums position by position: runs of channels where they are side by side, single elements elsewhere.
 
+use std::ops::Range;
+
 use outstride_kernels::Real;
 
 use super::super::axis::{EngineAxis, Span};
@@ -20,30 +22,50 @@ struct Run {
     stride: isize,
 }
 
-/// Stores the tiles of one panel, which lie `tile_len` apart.
-pub(super) fn store_positions<T: Real>(
-    site: &Site<'_, T>,
-    member: &Member,
-    prepared: &Prepared<'_, T>,
-    sums: &[T],
-    tile_len: usize,
-) {
-    let Site { problem, group, positions, .. } = *site;
-    let pieces = pieces(problem, member, prepared.panel);
-    let runs = runs(&pieces);
-    let mut base = problem.y_channel(group, 0);
-    for (axis, of) in problem.axes.iter().enumerate() {
-        base += member.first_output(axis, of) as isize * of.y_stride;
+/// Where the sums of one panel go.
+pub(super) struct PositionStore<'a, T: Real> {
+    site: &'a Site<'a, T>,
+    member: &'a Member,
+    width: usize,
+    pieces: Vec<Piece>,
+    runs: Vec<Run>,
+    /// The output of channel 0 at the first position.
+    base: isize,
+}
+
+impl<'a, T: Real> PositionStore<'a, T> {
+    pub(super) fn new(site: &'a Site<'a, T>, member: &'a Member, prepared: &Prepared<'_, T>) -> Self {
+        let problem = site.problem;
+        let pieces = pieces(problem, member, prepared.panel);
+        let runs = runs(&pieces);
+        let mut base = problem.y_channel(site.group, 0);
+        for (axis, of) in problem.axes.iter().enumerate() {
+            base += member.first_output(axis, of) as isize * of.y_stride;
+        }
+        PositionStore { site, member, width: prepared.width(), pieces, runs, base }
     }
-    for (number, piece) in positions.pieces.iter().enumerate() {
-        let sums = &sums[piece.tile * tile_len + piece.row * prepared.width()..];
-        let outputs = &positions.outputs[piece.first..piece.first + piece.count];
-        if is_interior(problem, member, positions.extent(number)) {
-            store_rows(problem, &runs, base, outputs, sums, prepared.width());
-        } else {
-            for (row, sums) in sums.chunks_exact(prepared.width()).enumerate().take(piece.count) {
-                let index = positions.index(piece.first + row);
-                store_border_row(problem, member, &pieces, base + outputs[row], index, sums);
+
+    /// Stores the sums of some pieces, given those of their tiles from `first` on, `tile_len` apart.
+    pub(super) fn store(&self, pieces: Range<usize>, first: usize, sums: &[T], tile_len: usize) {
+        let Site { problem, positions, .. } = *self.site;
+        for number in pieces {
+            let piece = &positions.pieces[number];
+            let sums = &sums[(piece.tile - first) * tile_len + piece.row * self.width..];
+            let outputs = &positions.outputs[piece.first..piece.first + piece.count];
+            if is_interior(problem, self.member, positions.extent(number)) {
+                store_rows(problem, &self.runs, self.base, outputs, sums, self.width);
+            } else {
+                for (row, sums) in sums.chunks_exact(self.width).enumerate().take(piece.count) {
+                    let index = positions.index(piece.first + row);
+                    store_border_row(
+                        problem,
+                        self.member,
+                        &self.pieces,
+                        self.base + outputs[row],
+                        index,
+                        sums,
+                    );
+                }
             }
         }
     }

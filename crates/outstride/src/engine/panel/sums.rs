@@ -10,7 +10,7 @@ use super::bundle::Bundle;
 use super::exact::Exact;
 use super::panels_of;
 use super::run::Site;
-use super::store::store_positions;
+use super::store::PositionStore;
 use super::taps::Taps;
 
 /// Panels of a group, as every member of a bundle has them.
@@ -98,25 +98,26 @@ impl<'a, T: Real> PanelGroup<'a, T> {
         ((panel * self.members + member) * self.tiles + tile) * self.tile_len
     }
 
-    /// Stores every panel position by position.
-    pub(super) fn store_positions(&self, site: &Site<'_, T>, sums: &[T]) {
-        for panel in 0..self.panels() {
-            for (number, member) in site.bundle.members.iter().enumerate() {
-                let sums = &sums[self.place(panel, number, 0)..];
-                store_positions(site, member, self.panel(panel, number), sums, self.tile_len);
-            }
-        }
+    /// Where the sums go if they are stored position by position, `[panel][member]`.
+    pub(super) fn position_stores<'s>(&self, site: &'s Site<'s, T>) -> Vec<PositionStore<'s, T>> {
+        let store = |(index, prepared)| {
+            let member: usize = index;
+            PositionStore::new(site, &site.bundle.members[member % self.members], prepared)
+        };
+        self.panels.iter().enumerate().map(store).collect()
     }
 }
 
 impl<T: Real> VectorSums<'_, T> {
-    /// Computes and activates the sums of every tile of a panel group, `[row][column]` each. Meanwhile it has the weights
-    /// of its next step fetched, and at last those of the group `after`.
+    /// Computes and activates the sums of every tile of a panel group, `[row][column]` each, and stores them at once if
+    /// there are `stores` for every panel and member. Meanwhile it has the weights of its next step fetched, and at last
+    /// those of the group `after`.
     pub(super) fn compute(
         &self,
         panels: &PanelGroup<'_, T>,
         after: Option<&PanelGroup<'_, T>>,
         taps: &mut Taps<T>,
+        stores: &[PositionStore<'_, T>],
         sums: &mut [T],
     ) {
         let Site { problem, bundle, positions, .. } = *self.site;
@@ -134,7 +135,10 @@ impl<T: Real> VectorSums<'_, T> {
                     let next = next.map(|(group, step)| self.weights_of_step(group, panel, step));
                     let place = panels.place(panel, member, tile);
                     let out = &mut sums[place..place + panels.tile_len];
-                    self.compute_tile(panels, (panel, step, tile), next, taps, out);
+                    let finished = self.compute_tile(panels, (panel, step, tile), next, taps, out);
+                    if let Some(store) = stores.get(panel * panels.members + member).filter(|_| finished) {
+                        store.store(tile..tile + 1, tile, out, panels.tile_len);
+                    }
                 }
             }
         }
@@ -154,6 +158,7 @@ impl<T: Real> VectorSums<'_, T> {
         (&prepared.weights[first..], self.site.problem.filter.in_channels * width)
     }
 
+    /// Computes one step of a tile. Returns whether it was the last.
     fn compute_tile(
         &self,
         panels: &PanelGroup<'_, T>,
@@ -161,7 +166,7 @@ impl<T: Real> VectorSums<'_, T> {
         next: Option<(&[T], usize)>,
         taps: &mut Taps<T>,
         out: &mut [T],
-    ) {
+    ) -> bool {
         let kernels = self.site.problem.filter.kernels;
         let (member, block) = self.member_and_block(step);
         let channels = self.blocks.channels(block);
@@ -191,6 +196,7 @@ impl<T: Real> VectorSums<'_, T> {
             }
             kernels.activate(&mut out[..rows * prepared.width()], &self.site.problem.activation);
         }
+        last
     }
 
     /// Sums again what is not finite.

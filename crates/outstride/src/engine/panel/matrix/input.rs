@@ -1,10 +1,11 @@
 //! The input of a task, cut into parts.
 
-use outstride_kernels::{MatrixSession, PART_ROW, Real, TILE_ROWS};
+use outstride_kernels::{MatrixSession, PART_ROW, PartRows, Real, Source, TILE_ROWS};
+use outstride_spec::DType;
 
 use super::super::super::aligned::Aligned;
 use super::super::super::axis::Span;
-use super::super::super::channels::{copy_block, position_strides};
+use super::super::super::channels::{copy_block, copy_row, position_strides};
 use super::super::super::pack::PackedFilter;
 use super::super::super::problem::Problem;
 
@@ -41,7 +42,6 @@ impl<'a> PartsInput<'a> {
         let (strides, positions) = position_strides(needed, order);
         let element_strides: Vec<isize> =
             strides.iter().map(|&stride| (stride * PART_ROW) as isize).collect();
-        let whole = whole.at_least(positions * PART_ROW);
         let part_stride = (positions + TILE_ROWS) * PART_ROW;
         let count = problem.filter.parts();
         let parts = parts.at_least(parts_len(positions, problem.filter));
@@ -49,14 +49,11 @@ impl<'a> PartsInput<'a> {
         for (step, parts) in parts.chunks_exact_mut(count * part_stride).enumerate() {
             let first = step * PART_ROW;
             let there = PART_ROW.min(channels - first);
-            if there < PART_ROW {
-                whole.fill(T::default());
-            }
-            let x = problem.x_group(group).wrapping_add_signed(first as isize * problem.x_channel_stride);
-            copy_block(problem, x, there, needed, &element_strides, whole);
-            if let Some(whole) = T::as_f32(whole) {
-                tiny |= session.split(count, whole, parts, part_stride);
-            }
+            let block = Block { problem, group, first, channels: there, needed, strides: &element_strides };
+            tiny |= match T::as_f32_source(&problem.x) {
+                Some(x) if x.dtype() == DType::Bf16 => block.copy_parts(x, session, parts),
+                _ => block.split(count, session, whole.at_least(positions * PART_ROW), parts, part_stride),
+            };
             for part in parts.chunks_exact_mut(part_stride) {
                 part[positions * PART_ROW..].fill(0);
             }
@@ -81,5 +78,66 @@ impl<'a> PartsInput<'a> {
     /// From some 32 channels to the next, in bytes.
     pub(in crate::engine::panel) fn step_bytes(&self) -> isize {
         (self.parts * self.part_stride * size_of::<u16>()) as isize
+    }
+}
+
+/// Up to 32 channels of a box.
+struct Block<'a, T: Real> {
+    problem: &'a Problem<'a, T>,
+    group: usize,
+    first: usize,
+    channels: usize,
+    needed: &'a [Span],
+    /// Between positions, in elements.
+    strides: &'a [isize],
+}
+
+impl<T: Real> Block<'_, T> {
+    /// Where the first channel begins.
+    fn begin(&self) -> usize {
+        let distance = self.first as isize * self.problem.x_channel_stride;
+        self.problem.x_group(self.group).wrapping_add_signed(distance)
+    }
+
+    /// Copies numbers and cuts them into parts. Returns whether some are tiny.
+    fn split(
+        &self,
+        parts: usize,
+        session: &MatrixSession,
+        whole: &mut [T],
+        target: &mut [u16],
+        part_stride: usize,
+    ) -> bool {
+        if self.channels < PART_ROW {
+            whole.fill(T::default());
+        }
+        let row = |from: isize, distances: &[isize], count: usize, target: &mut [T], pitch: usize| {
+            copy_row(self.problem, from, distances, count, target, pitch);
+        };
+        copy_block(self.problem, self.begin(), self.channels, self.needed, self.strides, whole, row);
+        T::as_f32(whole).is_some_and(|whole| session.split(parts, whole, target, part_stride))
+    }
+
+    /// Copies numbers that are parts as they are. Returns whether some are tiny.
+    fn copy_parts(&self, x: &Source<'_, f32>, session: &MatrixSession, target: &mut [u16]) -> bool {
+        let along = self.problem.axes[self.needed.len() - 1].x_stride;
+        let mut tiny = false;
+        let row = |from: isize, distances: &[isize], count: usize, target: &mut [u16], pitch: usize| {
+            let distances = &distances[..self.channels];
+            tiny |= if self.problem.x_channel_stride == 1 {
+                session.copy_rows(x, from, along, count, distances.len(), PartRows { memory: target, pitch })
+            } else if along == 1 {
+                session.turn_rows(x, from, distances, count, PartRows { memory: target, pitch })
+            } else {
+                (0..count).fold(false, |tiny, position| {
+                    let memory = &mut target[position * pitch..];
+                    let from = from + position as isize * along;
+                    tiny | session.turn_rows(x, from, distances, 1, PartRows { memory, pitch })
+                })
+            };
+        };
+        // Rows are whole, whether or not there are that many channels.
+        copy_block(self.problem, self.begin(), PART_ROW, self.needed, self.strides, target, row);
+        tiny
     }
 }

@@ -15,6 +15,7 @@ use super::super::axis::{Span, meeting};
 use super::bundle::Member;
 use super::exact::Exact;
 use super::run::Site;
+use super::store::PositionStore;
 use super::sums::{PanelGroup, Prepared};
 pub(super) use input::{PartsInput, parts_len};
 
@@ -42,13 +43,14 @@ pub(super) fn padded_tiles(tiles: usize) -> usize {
 }
 
 impl<T: Real> MatrixSums<'_, T> {
-    /// Computes and activates the sums of a panel, for all members and tiles. Meanwhile it has the weights of what comes
-    /// next fetched, at last those of panel `after`.
+    /// Computes and activates the sums of a panel, for all members and tiles, and stores them at once if there are `stores`
+    /// for every member. Meanwhile it has the weights of what comes next fetched, at last those of panel `after`.
     pub(super) fn compute(
         &self,
         panel: usize,
         after: Option<usize>,
         panels: &PanelGroup<'_, T>,
+        stores: &[PositionStore<'_, T>],
         sums: &mut [T],
     ) {
         let mut steps = Vec::new();
@@ -84,6 +86,10 @@ impl<T: Real> MatrixSums<'_, T> {
                     self.multiply(prepared, first, &steps, fetch, block > 0, out);
                     if block + 1 == blocks.len() {
                         self.finish(member, prepared, first, out);
+                        if let Some(store) = stores.get(number) {
+                            let pieces = self.pieces(first, row_tiles(prepared));
+                            store.store(pieces, first, out, panels.tile_len());
+                        }
                     }
                 }
             }
@@ -168,10 +174,15 @@ impl<T: Real> MatrixSums<'_, T> {
     /// Adds the bias, and replaces what tiles cannot compute.
     fn finish(&self, member: &Member, prepared: &Prepared<'_, T>, first: usize, out: &mut [T]) {
         let tiny = self.input.tiny || self.weights.tiny;
-        let sound = T::as_f32(out).is_some_and(|sums| self.session.are_sound(sums, tiny));
-        let doubtful = if sound { Vec::new() } else { self.doubtful(member, prepared, first, out) };
-        if let (Some(sums), Some(bias)) = (T::as_f32_mut(out), T::as_f32(prepared.bias)) {
-            self.session.add_bias(sums, bias);
+        // The bias hides what vanished.
+        let sound = !tiny || T::as_f32(out).is_some_and(|sums| self.session.are_sound(sums, tiny));
+        let mut doubtful = if sound { Vec::new() } else { self.doubtful(member, prepared, first, out) };
+        let finite = match (T::as_f32_mut(out), T::as_f32(prepared.bias)) {
+            (Some(sums), Some(bias)) => self.session.add_bias(sums, bias),
+            _ => unreachable!("matrix tiles compute 32-bit numbers"),
+        };
+        if sound && !finite {
+            doubtful = self.doubtful(member, prepared, first, out);
         }
         let exact = Exact { site: self.site, member, prepared };
         for (at, position, doubtful) in doubtful {
@@ -209,7 +220,7 @@ impl<T: Real> MatrixSums<'_, T> {
                 let lost = if self.weights.tiny {
                     exact.reads(index, |value| value != zero)
                 } else {
-                    exact.reads(index, |value| value != zero && value.magnitude() < tiny)
+                    self.input.tiny && exact.reads(index, |value| value != zero && value.magnitude() < tiny)
                 };
                 let is_doubtful = |sum: &T| !sum.is_finite() || lost && sum.magnitude() < vanishing;
                 let doubtful: Vec<bool> = sums.iter().map(is_doubtful).collect();
