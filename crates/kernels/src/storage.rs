@@ -73,11 +73,23 @@ pub(crate) trait Convert<Q>: Simd {
     unsafe fn store_masked_as(to: *mut Q, value: Self::Vector, mask: Self::Mask);
     fn scalar_from(value: Q) -> Self::Scalar;
     fn scalar_to(value: Self::Scalar) -> Q;
+
+    /// Stores as many elements as a line has; with `STREAM` past the caches, if there is a way, to the begin of a line.
+    #[inline(always)]
+    unsafe fn store_line<const STREAM: bool>(to: *mut Q, from: *const Self::Scalar) {
+        for lane in (0..LINE / size_of::<Q>()).step_by(Self::LANES) {
+            // SAFETY: the caller vouches for the instruction set and a line's elements.
+            unsafe { Self::store_as(to.add(lane), Self::load(from.add(lane))) };
+        }
+    }
 }
+
+/// Bytes of a cache line.
+pub(crate) const LINE: usize = 64;
 
 /// No conversion at all.
 macro_rules! convert_itself {
-    ($({$($generics:tt)*} $scalar:ty, $simd:ty;)*) => {$(
+    ($({$($generics:tt)*} $scalar:ty, $simd:ty $(, $stream:ident)?;)*) => {$(
         impl<$($generics)*> crate::storage::Convert<$scalar> for $simd {
             #[inline(always)]
             unsafe fn load_as(from: *const $scalar) -> Self::Vector {
@@ -112,6 +124,18 @@ macro_rules! convert_itself {
             fn scalar_to(value: $scalar) -> $scalar {
                 value
             }
+
+            $(
+                #[inline(always)]
+                unsafe fn store_line<const STREAM: bool>(to: *mut $scalar, from: *const $scalar) {
+                    // SAFETY: the caller vouches for the instruction set and a line's elements, and that they begin a
+                    // line to stream to.
+                    unsafe {
+                        let line = <Self as crate::simd::Simd>::load(from);
+                        if STREAM { $stream(to, line) } else { <Self as crate::simd::Simd>::store(to, line) }
+                    }
+                }
+            )?
         }
     )*};
 }
@@ -129,6 +153,7 @@ pub struct Storage<T> {
     pub(crate) store: unsafe fn(&[T], *mut u8, isize),
     pub(crate) fill: unsafe fn(T, usize, *mut u8, isize),
     pub(crate) store_rows: unsafe fn(*const T, usize, usize, *mut u8, &[isize]),
+    pub(crate) stream_rows: unsafe fn(*const T, usize, usize, *mut u8, &[isize]),
     pub(crate) store_transposed: unsafe fn(*const T, &[isize], usize, *mut u8, isize),
     pub(crate) store_interleaved: unsafe fn(&[T], &[T], *mut u8),
 }
@@ -148,7 +173,7 @@ macro_rules! storage_of {
         $(#[target_feature(enable = $feature)])*
         unsafe fn load_run(from: *const u8, len: usize, target: *mut T) {
             // SAFETY: the features are those of the instruction set; the caller vouches for the rest.
-            unsafe { crate::copy::copy_rows::<$simd, Q, T>(from.cast(), 0, len, target, &[0]) }
+            unsafe { crate::copy::load_run::<$simd, Q>(from.cast(), len, target) }
         }
 
         $(#[target_feature(enable = $feature)])*
@@ -169,7 +194,7 @@ macro_rules! storage_of {
             // SAFETY: the features are those of the instruction set; the caller vouches for the rest.
             unsafe {
                 if stride == 1 {
-                    crate::copy::copy_rows::<$simd, T, Q>(values.as_ptr(), 0, values.len(), target, &[0]);
+                    crate::copy::store_rows::<$simd, Q, false>(values.as_ptr(), 0, values.len(), target, &[0]);
                     return;
                 }
                 for (index, &value) in values.iter().enumerate() {
@@ -189,7 +214,13 @@ macro_rules! storage_of {
         $(#[target_feature(enable = $feature)])*
         unsafe fn store_rows(source: *const T, pitch: usize, len: usize, target: *mut u8, distances: &[isize]) {
             // SAFETY: the features are those of the instruction set; the caller vouches for the rest.
-            unsafe { crate::copy::copy_rows::<$simd, T, Q>(source, pitch, len, target.cast(), distances) }
+            unsafe { crate::copy::store_rows::<$simd, Q, false>(source, pitch, len, target.cast(), distances) }
+        }
+
+        $(#[target_feature(enable = $feature)])*
+        unsafe fn stream_rows(source: *const T, pitch: usize, len: usize, target: *mut u8, distances: &[isize]) {
+            // SAFETY: the features are those of the instruction set; the caller vouches for the rest.
+            unsafe { crate::copy::store_rows::<$simd, Q, true>(source, pitch, len, target.cast(), distances) }
         }
 
         $(#[target_feature(enable = $feature)])*
@@ -219,6 +250,7 @@ macro_rules! storage_of {
             store,
             fill,
             store_rows,
+            stream_rows,
             store_transposed,
             store_interleaved,
         }
@@ -439,7 +471,7 @@ impl<'a, T: Real> Output<'a, T> {
     }
 
     /// Writes the first `len` of every `pitch` elements of the source to index `first + distance`, in the order of the
-    /// distances.
+    /// distances. With `stream`, whole lines go past the caches; [`settle`] must follow before another thread reads them.
     ///
     /// # Panics
     ///
@@ -453,8 +485,8 @@ impl<'a, T: Real> Output<'a, T> {
         first: isize,
         distances: &[isize],
         source: &[T],
-        pitch: usize,
-        len: usize,
+        (pitch, len): (usize, usize),
+        stream: bool,
     ) {
         if distances.is_empty() {
             return;
@@ -463,9 +495,10 @@ impl<'a, T: Real> Output<'a, T> {
         let (least, most) = range_of(distances);
         self.check(first + least, 1, len);
         self.check(first + most, 1, len);
+        let store = if stream { self.storage.stream_rows } else { self.storage.store_rows };
         // SAFETY: the nearest and the farthest row are inside the memory, so all are; the caller vouches for the rest;
         // the CPU has the instructions, or there would be no kernels.
-        unsafe { (self.storage.store_rows)(source.as_ptr(), pitch, len, self.at(first), distances) }
+        unsafe { store(source.as_ptr(), pitch, len, self.at(first), distances) }
     }
 
     fn at(&self, index: isize) -> *mut u8 {
@@ -481,6 +514,15 @@ impl<'a, T: Real> Output<'a, T> {
         let inside = |index: isize| index >= 0 && (index as usize) < self.len;
         assert!(inside(first) && inside(last), "output elements {first} to {last} of {}", self.len);
     }
+}
+
+/// Waits until what this thread [streamed](Output::write_rows) can be seen by others.
+pub fn settle() {
+    // SAFETY: every x86-64 CPU has the instruction.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        std::arch::x86_64::_mm_sfence()
+    };
 }
 
 /// The least and the greatest of some distances, of which there must be one.

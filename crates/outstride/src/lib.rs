@@ -24,6 +24,7 @@
 //! * [`TensorView`], strided tensors: every layout runs in place;
 //! * [`reference`](mod@reference), the definition of the operator that everything is tested against.
 
+mod aligned;
 mod element;
 mod engine;
 mod epilogue;

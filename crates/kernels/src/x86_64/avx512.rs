@@ -254,6 +254,6 @@ impl Simd for Avx512F64 {
 }
 
 convert_itself! {
-    {} f32, Avx512F32;
-    {} f64, Avx512F64;
+    {} f32, Avx512F32, _mm512_stream_ps;
+    {} f64, Avx512F64, _mm512_stream_pd;
 }

@@ -139,6 +139,20 @@ macro_rules! halves_512 {
             fn scalar_to(value: f32) -> $type {
                 <$type>::from_f32(value)
             }
+
+            #[inline(always)]
+            unsafe fn store_line<const STREAM: bool>(to: *mut $type, from: *const f32) {
+                // SAFETY: the caller vouches for AVX-512 and a line's elements, and that they begin a line to stream to.
+                unsafe {
+                    let halves = [$bits(_mm512_loadu_ps(from)), $bits(_mm512_loadu_ps(from.add(16)))];
+                    let line = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(halves[0]), halves[1]);
+                    if STREAM {
+                        _mm512_stream_si512(to.cast(), line)
+                    } else {
+                        _mm512_storeu_si512(to.cast(), line)
+                    }
+                }
+            }
         }
     };
 }

@@ -4,9 +4,9 @@
 
 use outstride_kernels::Real;
 
-use super::aligned::Aligned;
 use super::axis::{EngineAxis, Span};
 use super::problem::Problem;
+use crate::aligned::Aligned;
 
 /// The most channels of a block.
 const BLOCK_CHANNELS: usize = 256;

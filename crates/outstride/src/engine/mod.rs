@@ -9,7 +9,6 @@
 //! Nothing here depends on the number of threads but the cutting into tasks; every output is computed by one kernel
 //! call in one order, so results are the same bits for every executor.
 
-mod aligned;
 mod axis;
 mod boxes;
 mod channels;
@@ -52,6 +51,9 @@ pub(crate) struct Engine<T: Real> {
     strategies: Mutex<VecDeque<(Shape, Arc<Strategy>)>>,
     scratch: ScratchPool<T>,
 }
+
+/// Outputs from this size on do not stay in the caches until somebody reads them.
+const STREAMED_BYTES: usize = 1 << 25;
 
 /// How many shapes an operator remembers.
 const SHAPES_REMEMBERED: usize = 16;
@@ -189,15 +191,18 @@ impl<T: Real> Engine<T> {
             threads: executor.threads(),
         };
         let strategy = self.strategy(shape, &axes, &strides);
+        let y_memory = y.data_mut();
+        let stream = size_of_val(y_memory) >= STREAMED_BYTES;
         let problem = Problem {
             filter: &self.filter,
             axes,
             x: Source::new(x.data(), self.filter.kernels),
             x_offset: x.offset(),
             x_channel_stride: strides.x_channel,
-            y: Output::new(y.data_mut(), self.filter.kernels),
+            y: Output::new(y_memory, self.filter.kernels),
             y_offset,
             y_channel_stride: strides.y_channel,
+            stream,
             activation: call.activation,
             scratch: &self.scratch,
         };

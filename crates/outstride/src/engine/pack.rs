@@ -10,9 +10,9 @@ use std::sync::OnceLock;
 use outstride_kernels::{Kernels, Real, Stored};
 use outstride_spec::{FilterCall, Phase};
 
-use super::aligned::Aligned;
 use super::panel::MatrixWeights;
 use super::pixel::{self, Block};
+use crate::aligned::Aligned;
 use crate::error::Error;
 use crate::limits::Limits;
 use crate::tensor::TensorView;

@@ -18,6 +18,8 @@ pub(crate) struct Problem<'a, T: Real> {
     pub(crate) y: Output<'a, T>,
     pub(crate) y_offset: usize,
     pub(crate) y_channel_stride: isize,
+    /// Whether outputs go past the caches, which cannot hold them anyway.
+    pub(crate) stream: bool,
     pub(crate) activation: Activation,
     pub(crate) scratch: &'a ScratchPool<T>,
 }

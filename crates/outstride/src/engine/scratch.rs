@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use outstride_kernels::Scalar;
 
-use super::aligned::Aligned;
+use crate::aligned::Aligned;
 
 /// The scratch memory of one task.
 #[derive(Debug, Default)]

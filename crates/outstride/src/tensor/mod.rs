@@ -7,6 +7,7 @@ use outstride_spec::{DataLayout, FilterLayout};
 pub(crate) use arrangement::Arrangement;
 pub use arrangement::ViewError;
 
+use crate::aligned::Aligned;
 use crate::element::Element;
 use crate::error::Error;
 
@@ -14,7 +15,7 @@ use crate::error::Error;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tensor<T> {
     shape: Vec<usize>,
-    data: Vec<T>,
+    data: Aligned<T>,
 }
 
 impl<T> Tensor<T> {
@@ -25,7 +26,7 @@ impl<T> Tensor<T> {
             let (expected, found) = (arrangement.len(), data.len());
             return Err(ViewError::Length { shape: shape.to_vec(), expected, found }.into());
         }
-        Ok(Tensor { shape: shape.to_vec(), data })
+        Ok(Tensor { shape: shape.to_vec(), data: Aligned::from_vec(data) })
     }
 
     /// The size of each axis.
@@ -35,38 +36,36 @@ impl<T> Tensor<T> {
 
     /// The values, in row-major order.
     pub fn data(&self) -> &[T] {
-        &self.data
+        self.data.as_slice()
     }
 
     /// The values, for writing.
     pub fn data_mut(&mut self) -> &mut [T] {
-        &mut self.data
+        self.data.as_mut_slice()
     }
 
     /// The values alone.
     pub fn into_vec(self) -> Vec<T> {
-        self.data
+        self.data.into_vec()
     }
 
     /// A view of the whole tensor.
     pub fn view(&self) -> TensorView<'_, T> {
-        TensorView { data: &self.data, arrangement: Arrangement::packed(&self.shape) }
+        TensorView { data: self.data.as_slice(), arrangement: Arrangement::packed(&self.shape) }
     }
 
     /// A view of the whole tensor, for writing.
     pub fn view_mut(&mut self) -> TensorViewMut<'_, T> {
-        TensorViewMut { arrangement: Arrangement::packed(&self.shape), data: &mut self.data }
+        TensorViewMut { arrangement: Arrangement::packed(&self.shape), data: self.data.as_mut_slice() }
     }
 }
 
 impl<T: Element> Tensor<T> {
-    /// A tensor of zeros, or an error where the system has no memory for it.
+    /// A tensor of zeros that begins a cache line, or an error where the system has no memory for it.
     pub(crate) fn zeros(what: &'static str, shape: &[usize]) -> Result<Self, Error> {
         let length = Arrangement::row_major(shape)?.len();
-        let mut data = Vec::new();
         let bytes = length.saturating_mul(size_of::<T>());
-        data.try_reserve_exact(length).map_err(|_| Error::OutOfMemory { what, bytes })?;
-        data.resize(length, T::default());
+        let data = Aligned::zeros(length).map_err(|_| Error::OutOfMemory { what, bytes })?;
         Ok(Tensor { shape: shape.to_vec(), data })
     }
 }

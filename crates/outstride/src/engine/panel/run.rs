@@ -1,13 +1,13 @@
 //! Running a task of the panel path.
 
-use outstride_kernels::{Real, TILE_ROWS};
+use outstride_kernels::{Real, TILE_ROWS, settle};
 
 use super::super::axis::Span;
 use super::super::channels::Input;
 use super::super::problem::Problem;
 use super::super::scratch::Scratch;
 use super::bundle::Bundle;
-use super::matrix::{MatrixSums, PartsInput, padded_tiles};
+use super::matrix::{MatrixSums, PartsInput, RowBlocksOfBundle, padded_tiles};
 use super::planes::Stretches;
 use super::rows::Positions;
 use super::shared_planes::store_shared_planes;
@@ -45,6 +45,9 @@ impl PanelPlan {
             Arithmetic::Vectors => self.run_vectors(problem, &task, scratch),
             Arithmetic::Tiles => self.run_tiles(problem, &task, scratch),
         });
+        if problem.stream {
+            settle();
+        }
     }
 
     fn run_vectors<T: Real>(&self, problem: &Problem<'_, T>, task: &Task, scratch: &mut Scratch<T>) {
@@ -115,6 +118,7 @@ impl PanelPlan {
             };
             let site = Site { problem, group: task.group, bundle, spans, positions };
             let from = MatrixSums { site: &site, begins, input: &input, weights, session: &session };
+            let mut row_blocks = RowBlocksOfBundle::default();
             let share = self.share(bundle.panels(), task.split);
             for panel in share.clone() {
                 let vectors = filter.panel(bundle.members[0].panels.start + panel).vectors;
@@ -124,7 +128,7 @@ impl PanelPlan {
                 let sums = sums.at_least(panels.len());
                 let after = Some(panel + 1).filter(|after| share.contains(after));
                 let stores = self.position_stores(&site, &panels);
-                from.compute(panel, after, &panels, &stores, sums);
+                from.compute(panel, after, &panels, &mut row_blocks, &stores, sums);
                 self.store_planes(&site, stretches, &panels, sums);
             }
         }

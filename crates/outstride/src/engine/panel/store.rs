@@ -99,7 +99,7 @@ fn store_rows<T: Real>(
             let sums = &sums[run.column..];
             // SAFETY: each output belongs to one position of one phase, and each task has its own positions and panels.
             unsafe {
-                problem.y.write_rows(base + run.offset, outputs, sums, width, run.len);
+                problem.y.write_rows(base + run.offset, outputs, sums, (width, run.len), problem.stream);
             }
             continue;
         }

@@ -3,11 +3,11 @@
 use outstride_kernels::{MatrixSession, PART_ROW, PartRows, Real, Source, TILE_ROWS};
 use outstride_spec::DType;
 
-use super::super::super::aligned::Aligned;
 use super::super::super::axis::Span;
 use super::super::super::channels::{copy_block, copy_row, position_strides};
 use super::super::super::pack::PackedFilter;
 use super::super::super::problem::Problem;
+use crate::aligned::Aligned;
 
 /// A box of the input with zeros around it: `[32 channels][part][position][channel]`.
 pub(in crate::engine::panel) struct PartsInput<'a> {

@@ -1,6 +1,7 @@
 //! Sums by matrix tiles: positions × output channels, 32 input channels at a time.
 
 mod input;
+mod row_blocks;
 mod weights;
 
 use std::ops::Range;
@@ -11,13 +12,14 @@ use outstride_kernels::{
 
 pub(crate) use weights::MatrixWeights;
 
-use super::super::axis::{Span, meeting};
 use super::bundle::Member;
 use super::exact::Exact;
 use super::run::Site;
 use super::store::PositionStore;
 use super::sums::{PanelGroup, Prepared};
 pub(super) use input::{PartsInput, parts_len};
+use row_blocks::RowBlock;
+pub(super) use row_blocks::RowBlocksOfBundle;
 
 /// The most rows that are computed at once.
 pub(super) const MOST_ROWS: usize = 4 * TILE_ROWS;
@@ -50,12 +52,14 @@ impl<T: Real> MatrixSums<'_, T> {
         panel: usize,
         after: Option<usize>,
         panels: &PanelGroup<'_, T>,
+        row_blocks: &mut RowBlocksOfBundle,
         stores: &[PositionStore<'_, T>],
         sums: &mut [T],
     ) {
         let mut steps = Vec::new();
         for (number, member) in self.site.bundle.members.iter().enumerate() {
             let prepared = panels.panel(0, number);
+            let row_blocks = row_blocks.of(self.site, number, row_tiles(prepared));
             let blocks = self.weights.blocks(self.site.problem.filter.in_channels, member.taps());
             let own = self.weights.panel(self.site.group, member.panels.start + panel);
             let following = match (self.site.bundle.members.get(number + 1), after) {
@@ -72,11 +76,10 @@ impl<T: Real> MatrixSums<'_, T> {
                 done += len;
                 let next = if rest.is_empty() { following } else { rest };
                 let mut known = None;
-                for first in (0..self.begins.len()).step_by(row_tiles(prepared)) {
-                    let windows = self.windows(member, first, row_tiles(prepared));
-                    if known.as_ref() != Some(&windows) {
+                for RowBlock { first, pieces, windows } in row_blocks.iter() {
+                    if known != Some(windows) {
                         let len = self.weights.step_len(prepared.panel);
-                        self.plan_steps(member, blocks.block(block), current, len, &windows, &mut steps);
+                        self.plan_steps(member, blocks.block(block), current, len, windows, &mut steps);
                         known = Some(windows);
                     }
                     let place = panels.place(0, number, first);
@@ -85,36 +88,14 @@ impl<T: Real> MatrixSums<'_, T> {
                     let fetch = next.get(fetched..).unwrap_or(current).as_ptr();
                     self.multiply(prepared, first, &steps, fetch, block > 0, out);
                     if block + 1 == blocks.len() {
-                        self.finish(member, prepared, first, out);
+                        self.finish(member, prepared, first, &pieces, out);
                         if let Some(store) = stores.get(number) {
-                            let pieces = self.pieces(first, row_tiles(prepared));
                             store.store(pieces, first, out, panels.tile_len());
                         }
                     }
                 }
             }
         }
-    }
-
-    /// Per axis, the taps that meet the input at some of the tiles from `first` on.
-    fn windows(&self, member: &Member, first: usize, tiles: usize) -> Vec<Range<usize>> {
-        let pieces = self.pieces(first, tiles);
-        let axes = self.site.problem.axes.iter().enumerate();
-        axes.map(|(axis, of)| {
-            let empty = Span { first: 0, count: 0 };
-            let hull =
-                pieces.clone().fold(empty, |hull, piece| hull.hull(&self.site.positions.extent(piece)[axis]));
-            let read = Span { first: hull.first + member.spans[axis].first, ..hull };
-            meeting(&member.deltas[axis], read, Span { first: 0, count: of.input })
-        })
-        .collect()
-    }
-
-    /// The pieces that lie on the tiles from `first` on.
-    fn pieces(&self, first: usize, tiles: usize) -> Range<usize> {
-        let pieces = &self.site.positions.pieces;
-        let start = pieces.partition_point(|piece| piece.tile < first);
-        start..start + pieces[start..].partition_point(|piece| piece.tile < first + tiles)
     }
 
     /// The steps of a block of channels with the taps of the windows.
@@ -172,17 +153,25 @@ impl<T: Real> MatrixSums<'_, T> {
     }
 
     /// Adds the bias, and replaces what tiles cannot compute.
-    fn finish(&self, member: &Member, prepared: &Prepared<'_, T>, first: usize, out: &mut [T]) {
+    fn finish(
+        &self,
+        member: &Member,
+        prepared: &Prepared<'_, T>,
+        first: usize,
+        pieces: &Range<usize>,
+        out: &mut [T],
+    ) {
         let tiny = self.input.tiny || self.weights.tiny;
         // The bias hides what vanished.
         let sound = !tiny || T::as_f32(out).is_some_and(|sums| self.session.are_sound(sums, tiny));
-        let mut doubtful = if sound { Vec::new() } else { self.doubtful(member, prepared, first, out) };
+        let mut doubtful =
+            if sound { Vec::new() } else { self.doubtful(member, prepared, first, pieces, out) };
         let finite = match (T::as_f32_mut(out), T::as_f32(prepared.bias)) {
             (Some(sums), Some(bias)) => self.session.add_bias(sums, bias),
             _ => unreachable!("matrix tiles compute 32-bit numbers"),
         };
         if sound && !finite {
-            doubtful = self.doubtful(member, prepared, first, out);
+            doubtful = self.doubtful(member, prepared, first, pieces, out);
         }
         let exact = Exact { site: self.site, member, prepared };
         for (at, position, doubtful) in doubtful {
@@ -201,6 +190,7 @@ impl<T: Real> MatrixSums<'_, T> {
         member: &Member,
         prepared: &Prepared<'_, T>,
         first: usize,
+        pieces: &Range<usize>,
         out: &[T],
     ) -> Vec<(usize, usize, Vec<bool>)> {
         let (zero, tiny, vanishing) =
@@ -208,7 +198,7 @@ impl<T: Real> MatrixSums<'_, T> {
         let exact = Exact { site: self.site, member, prepared };
         let width = prepared.width();
         let mut found = Vec::new();
-        for piece in &self.site.positions.pieces[self.pieces(first, row_tiles(prepared))] {
+        for piece in &self.site.positions.pieces[pieces.clone()] {
             for row in 0..piece.count {
                 let at = ((piece.tile - first) * TILE_ROWS + piece.row + row) * width;
                 let sums = &out[at..at + width];

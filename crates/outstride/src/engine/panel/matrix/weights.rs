@@ -2,8 +2,8 @@
 
 use outstride_kernels::{PART_ROW, Real, TINY, parts};
 
-use super::super::super::aligned::Aligned;
 use super::super::super::pack::{Form, PackedFilter, Panel, Panels};
+use crate::aligned::Aligned;
 use crate::limits::Limits;
 
 /// Parts of weights whose tiles stay in the first-level cache while the positions of a box pass by.

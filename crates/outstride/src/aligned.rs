@@ -5,7 +5,7 @@ use std::collections::TryReserveError;
 const LINE: usize = 64;
 
 /// Elements of which the first begins a cache line.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Aligned<T> {
     memory: Vec<T>,
     start: usize,
@@ -38,6 +38,20 @@ impl<T: Copy + Default> Aligned<T> {
         }
         &mut self.as_mut_slice()[..len]
     }
+}
+
+impl<T> Aligned<T> {
+    /// These elements, wherever they begin.
+    pub(crate) fn from_vec(memory: Vec<T>) -> Self {
+        Aligned { start: 0, len: memory.len(), memory }
+    }
+
+    /// The elements alone.
+    pub(crate) fn into_vec(mut self) -> Vec<T> {
+        self.memory.truncate(self.start + self.len);
+        self.memory.drain(..self.start);
+        self.memory
+    }
 
     pub(crate) fn len(&self) -> usize {
         self.len
@@ -49,5 +63,11 @@ impl<T: Copy + Default> Aligned<T> {
 
     pub(crate) fn as_mut_slice(&mut self) -> &mut [T] {
         &mut self.memory[self.start..self.start + self.len]
+    }
+}
+
+impl<T: PartialEq> PartialEq for Aligned<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_slice() == other.as_slice()
     }
 }
