@@ -15,6 +15,7 @@
 
 mod activation;
 mod copy;
+mod integers;
 mod interleave;
 mod isa;
 mod lane;

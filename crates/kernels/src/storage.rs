@@ -6,7 +6,7 @@
 use std::marker::PhantomData;
 
 use half::{bf16, f16};
-use outstride_spec::DType;
+use outstride_spec::{DType, IntegerOverflow};
 
 use crate::simd::Simd;
 use crate::table::{Kernels, Real};
@@ -20,7 +20,7 @@ pub trait Stored<T>: Copy + Default + Send + Sync + 'static {
     fn widen(self) -> T;
 
     #[doc(hidden)]
-    fn storage(kernels: &Kernels<T>) -> &Storage<T>
+    fn storage(kernels: &Kernels<T>, overflow: IntegerOverflow) -> &Storage<T>
     where
         T: Real;
 }
@@ -32,7 +32,7 @@ impl<T: Real> Stored<T> for T {
         self
     }
 
-    fn storage(kernels: &Kernels<T>) -> &Storage<T> {
+    fn storage(kernels: &Kernels<T>, _overflow: IntegerOverflow) -> &Storage<T> {
         kernels.storage_own()
     }
 }
@@ -44,7 +44,7 @@ impl Stored<f32> for bf16 {
         self.to_f32()
     }
 
-    fn storage(kernels: &Kernels<f32>) -> &Storage<f32> {
+    fn storage(kernels: &Kernels<f32>, _overflow: IntegerOverflow) -> &Storage<f32> {
         kernels.storage_bf16()
     }
 }
@@ -56,7 +56,7 @@ impl Stored<f32> for f16 {
         self.to_f32()
     }
 
-    fn storage(kernels: &Kernels<f32>) -> &Storage<f32> {
+    fn storage(kernels: &Kernels<f32>, _overflow: IntegerOverflow) -> &Storage<f32> {
         kernels.storage_f16()
     }
 }
@@ -160,10 +160,10 @@ pub struct Storage<T> {
 
 /// The kernels of an instruction set for one type in memory.
 macro_rules! storage_of {
-    ($simd:ty, $stored:ty, [$($feature:literal),*]) => {{
+    ($simd:ty, $stored:ty, $dtype:expr, [$($feature:literal),*]) => {{
         type Q = $stored;
         type T = <$simd as crate::simd::Simd>::Scalar;
-        use crate::storage::{Convert, Stored, Storage};
+        use crate::storage::{Convert, Storage};
 
         unsafe fn load(from: *const u8) -> T {
             // SAFETY: the caller vouches for the element.
@@ -242,7 +242,7 @@ macro_rules! storage_of {
         }
 
         Storage {
-            dtype: <Q as Stored<T>>::DTYPE,
+            dtype: $dtype,
             size: size_of::<Q>(),
             load,
             load_run,
@@ -276,7 +276,8 @@ impl<'a, T: Real> Source<'a, T> {
         Source {
             start: memory.as_ptr().cast(),
             len: memory.len(),
-            storage: Q::storage(kernels),
+            // Nothing overflows on the way in.
+            storage: Q::storage(kernels, IntegerOverflow::default()),
             memory: PhantomData,
         }
     }
@@ -377,12 +378,17 @@ pub struct Output<'a, T> {
 unsafe impl<T: Send> Sync for Output<'_, T> {}
 
 impl<'a, T: Real> Output<'a, T> {
-    /// Writes values to any of the types that `T` can be stored in.
-    pub fn new<Q: Stored<T>>(memory: &'a mut [Q], kernels: &'a Kernels<T>) -> Self {
+    /// Writes values to any of the types that `T` can be stored in. What is too large for an integer type becomes as
+    /// `overflow` says.
+    pub fn new<Q: Stored<T>>(
+        memory: &'a mut [Q],
+        kernels: &'a Kernels<T>,
+        overflow: IntegerOverflow,
+    ) -> Self {
         Output {
             start: memory.as_mut_ptr().cast(),
             len: memory.len(),
-            storage: Q::storage(kernels),
+            storage: Q::storage(kernels, overflow),
             memory: PhantomData,
         }
     }

@@ -363,7 +363,7 @@ macro_rules! kernels_of {
             },
             lane: lane_kernel,
             activate: activate_kernel,
-            own: storage_of!($simd, T, [$($feature),*]),
+            own: storage_of!($simd, T, <T as Real>::DTYPE, [$($feature),*]),
             halves: $halves,
             probes: Probes {
                 chains: peak::chains($isa),
@@ -379,8 +379,8 @@ macro_rules! kernels_of {
 macro_rules! halves_of {
     (f32, $simd:ty, $features:tt) => {
         Some(Halves {
-            bf16: storage_of!($simd, half::bf16, $features),
-            f16: storage_of!($simd, half::f16, $features),
+            bf16: storage_of!($simd, half::bf16, DType::Bf16, $features),
+            f16: storage_of!($simd, half::f16, DType::F16, $features),
         })
     };
     ($other:ident, $simd:ty, $features:tt) => {

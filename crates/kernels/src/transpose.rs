@@ -125,6 +125,8 @@ pub(crate) unsafe fn turned<S: Simd>(mut vectors: [S::Vector; MAX_LANES]) -> [S:
 
 #[cfg(test)]
 mod tests {
+    use outstride_spec::IntegerOverflow;
+
     use crate::isa::Isa;
     use crate::storage::Output;
     use crate::table::{Real, kernels};
@@ -139,7 +141,7 @@ mod tests {
                     let mut target = vec![untouched; columns * 128 + 3];
                     // SAFETY: rows are 50 elements long, and this is the only thread.
                     unsafe {
-                        let target = Output::new(&mut target, kernels);
+                        let target = Output::new(&mut target, kernels, IntegerOverflow::default());
                         target.write_transposed(2, 128, source.as_ptr(), &distances, columns);
                     }
                     for (index, &value) in target.iter().enumerate() {

@@ -11,6 +11,7 @@ use crate::engine::Engine;
 use crate::epilogue::activate;
 use crate::error::Error;
 use crate::exact::ExactInteger;
+use crate::integer::IntegerFilter;
 use crate::op::Options;
 use crate::prepared::{PreparedFilter, ReferenceFilter};
 use crate::tensor::TensorView;
@@ -68,7 +69,8 @@ macro_rules! prepare {
 }
 
 prepare!(Engine: f16 bf16 f32 f64);
-prepare!(ReferenceFilter: i8 i16 i32 i64 u8 u16 u32 u64);
+prepare!(IntegerFilter: i8 i16 i32 u8 u16 u32);
+prepare!(ReferenceFilter: i64 u64);
 
 /// A type wide enough to sum products of elements in.
 pub trait Wide: Copy + Default + Send + Sync + 'static {

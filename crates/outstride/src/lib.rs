@@ -30,6 +30,7 @@ mod engine;
 mod epilogue;
 mod error;
 mod exact;
+mod integer;
 mod limits;
 mod op;
 mod parallel;

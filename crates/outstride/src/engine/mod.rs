@@ -151,16 +151,28 @@ impl<T: Real + Element, Q: Stored<T> + Element<Widened = T>> PreparedFilter<Q> f
     }
 
     fn plan(&self, call: &Call, x_strides: &[isize], y_strides: &[isize], threads: usize) -> Plan {
-        let batch_phases = axis::batch_phases();
-        let axes = EngineAxis::all(&call.geometry, &batch_phases, &self.filter.phases, x_strides, y_strides);
-        let strides = Strides::new::<T, Q, Q>(x_strides, y_strides);
-        let strategy = Strategy::choose(&axes, &self.filter, &strides, self.path, threads);
-        strategy.describe(&call.geometry, &axes, &self.filter, <Q as Stored<T>>::DTYPE)
+        self.plan_for::<Q>(call, x_strides, y_strides, threads)
     }
 }
 
 impl<T: Real> Engine<T> {
-    fn execute<X: Stored<T>, Y: Stored<T>>(
+    /// What would be done for canonical views of these strides.
+    pub(crate) fn plan_for<Q: Stored<T>>(
+        &self,
+        call: &Call,
+        x_strides: &[isize],
+        y_strides: &[isize],
+        threads: usize,
+    ) -> Plan {
+        let batch_phases = axis::batch_phases();
+        let axes = EngineAxis::all(&call.geometry, &batch_phases, &self.filter.phases, x_strides, y_strides);
+        let strides = Strides::new::<T, Q, Q>(x_strides, y_strides);
+        let strategy = Strategy::choose(&axes, &self.filter, &strides, self.path, threads);
+        strategy.describe(&call.geometry, &axes, &self.filter, Q::DTYPE)
+    }
+
+    /// Runs on canonical views of any types that `T` can be stored in.
+    pub(crate) fn execute<X: Stored<T>, Y: Stored<T>>(
         &self,
         call: &Call,
         x: TensorView<'_, X>,
@@ -178,7 +190,7 @@ impl<T: Real> Engine<T> {
         let mut tapless = self.filter.bias.clone();
         self.filter.kernels.activate(&mut tapless, &call.activation);
         if x.shape().contains(&0) {
-            let output = Output::new(y.data_mut(), self.filter.kernels);
+            let output = Output::new(y.data_mut(), self.filter.kernels, call.overflow);
             // SAFETY: this thread is the only one that writes.
             unsafe { fill::fill_everything(&axes, &output, y_offset, strides.y_channel, &tapless) };
             return;
@@ -199,7 +211,7 @@ impl<T: Real> Engine<T> {
             x: Source::new(x.data(), self.filter.kernels),
             x_offset: x.offset(),
             x_channel_stride: strides.x_channel,
-            y: Output::new(y_memory, self.filter.kernels),
+            y: Output::new(y_memory, self.filter.kernels, call.overflow),
             y_offset,
             y_channel_stride: strides.y_channel,
             stream,

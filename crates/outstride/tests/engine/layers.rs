@@ -186,6 +186,12 @@ impl Layer {
         }
     }
 
+    /// Per axis, what is cropped at the beginning and at the end, and the output padding.
+    pub(crate) fn pads(&self) -> (Vec<i64>, Vec<i64>, Vec<i64>) {
+        let begin = self.axes.iter().map(|axis| axis.pad_begin).collect();
+        (begin, self.pads_end.clone(), self.output_padding.clone())
+    }
+
     /// The shape and strides of a canonical `(N, C, X…)` tensor stored in this layer's layout.
     pub(crate) fn stored(&self, canonical: &[usize]) -> (Vec<usize>, Vec<isize>) {
         let order: Vec<usize> = if self.channels_first {

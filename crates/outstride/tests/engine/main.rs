@@ -5,5 +5,6 @@ mod accuracy;
 mod activations;
 mod equality;
 mod halves;
+mod integers;
 mod layers;
 mod threads;
