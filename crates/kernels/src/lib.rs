@@ -24,6 +24,7 @@ mod panel;
 mod peak;
 mod pixel;
 mod portable;
+mod quantize;
 mod simd;
 mod storage;
 mod table;

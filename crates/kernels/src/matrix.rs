@@ -31,7 +31,7 @@ pub fn products_of_parts(parts: usize) -> usize {
 /// How many parts hold all of a value of a type.
 pub fn parts_of_dtype(dtype: DType) -> usize {
     match dtype {
-        DType::Bf16 => 1,
+        DType::Bf16 | DType::I8 | DType::U8 => 1,
         DType::F16 => 2,
         _ => PARTS,
     }

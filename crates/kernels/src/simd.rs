@@ -18,6 +18,9 @@ pub trait Scalar: Copy + Default + PartialEq + PartialOrd + std::fmt::Debug + Se
     /// `self + other`
     fn plus(self, other: Self) -> Self;
 
+    /// `self − other`
+    fn minus(self, other: Self) -> Self;
+
     /// The value without its sign.
     fn magnitude(self) -> Self;
 
@@ -46,6 +49,10 @@ macro_rules! scalar {
 
             fn plus(self, other: Self) -> Self {
                 self + other
+            }
+
+            fn minus(self, other: Self) -> Self {
+                self - other
             }
 
             fn magnitude(self) -> Self {

@@ -45,7 +45,7 @@ impl Stored<f32> for bf16 {
     }
 
     fn storage(kernels: &Kernels<f32>, _overflow: IntegerOverflow) -> &Storage<f32> {
-        kernels.storage_bf16()
+        &kernels.narrow().bf16
     }
 }
 
@@ -57,7 +57,7 @@ impl Stored<f32> for f16 {
     }
 
     fn storage(kernels: &Kernels<f32>, _overflow: IntegerOverflow) -> &Storage<f32> {
-        kernels.storage_f16()
+        &kernels.narrow().f16
     }
 }
 
@@ -264,6 +264,8 @@ pub struct Source<'a, T> {
     start: *const u8,
     len: usize,
     storage: &'a Storage<T>,
+    /// What is subtracted from every element.
+    zero_point: T,
     memory: PhantomData<&'a [T]>,
 }
 
@@ -278,7 +280,21 @@ impl<'a, T: Real> Source<'a, T> {
             len: memory.len(),
             // Nothing overflows on the way in.
             storage: Q::storage(kernels, IntegerOverflow::default()),
+            zero_point: T::default(),
             memory: PhantomData,
+        }
+    }
+
+    /// The same, with some value subtracted from every element.
+    pub fn above(self, zero_point: T) -> Self {
+        Source { zero_point, ..self }
+    }
+
+    fn shift(&self, values: &mut [T]) {
+        if self.zero_point != T::default() {
+            for value in values {
+                *value = value.minus(self.zero_point);
+            }
         }
     }
 
@@ -291,7 +307,7 @@ impl<'a, T: Real> Source<'a, T> {
     pub fn as_computed(&self) -> Option<&'a [T]> {
         // SAFETY: the memory is a slice of `T`, as its type says.
         let slice = || unsafe { std::slice::from_raw_parts(self.start.cast(), self.len) };
-        (self.storage.dtype == T::DTYPE).then(slice)
+        (self.storage.dtype == T::DTYPE && self.zero_point == T::default()).then(slice)
     }
 
     /// An element's value.
@@ -302,7 +318,7 @@ impl<'a, T: Real> Source<'a, T> {
     pub fn get(&self, index: usize) -> T {
         self.check(index as isize, 1);
         // SAFETY: the element is inside the memory.
-        unsafe { (self.storage.load)(self.at(index as isize)) }
+        unsafe { (self.storage.load)(self.at(index as isize)) }.minus(self.zero_point)
     }
 
     /// Copies neighbouring elements from index `first` on.
@@ -314,6 +330,7 @@ impl<'a, T: Real> Source<'a, T> {
         self.check(first, target.len());
         // SAFETY: the run is inside the memory; the CPU has the instructions, or there would be no kernels.
         unsafe { (self.storage.load_run)(self.at(first), target.len(), target.as_mut_ptr()) }
+        self.shift(target);
     }
 
     /// Copies the element at index `first + distances[row] + column` to `target[column · stride + row]`, for every row
@@ -337,10 +354,15 @@ impl<'a, T: Real> Source<'a, T> {
         let (least, most) = range_of(distances);
         self.check(first + least, columns);
         self.check(first + most, columns);
-        let (source, target) = (self.at(first), target.as_mut_ptr());
+        let (source, memory) = (self.at(first), target.as_mut_ptr());
         // SAFETY: the nearest and the farthest row are inside the source, so all are; the target was just checked; the
         // CPU has the instructions, or there would be no kernels.
-        unsafe { (self.storage.load_transposed)(source, distances, columns, target, stride as isize) }
+        unsafe { (self.storage.load_transposed)(source, distances, columns, memory, stride as isize) }
+        if self.zero_point != T::default() {
+            for column in 0..columns {
+                self.shift(&mut target[column * stride..][..distances.len()]);
+            }
+        }
     }
 
     /// Where the runs of `count` bf16 elements at two indices, and all between them, begin.

@@ -12,6 +12,7 @@ use crate::panel::{MAX_ROWS, PanelKernels, PanelTile, panel};
 use crate::peak::{self, Probes};
 use crate::pixel::{PixelKernels, PixelTile, pixel};
 use crate::portable::Portable;
+use crate::quantize::{dequantize, quantize};
 use crate::simd::Scalar;
 use crate::storage::{Source, Storage, storage_of};
 
@@ -53,10 +54,12 @@ pub struct Kernels<T: Scalar> {
     pixel: PixelKernels<T>,
     lane: LaneKernel<T>,
     activate: unsafe fn(&mut [T], &Activation),
+    dequantize: unsafe fn(&mut [T], &[f32], &[f32]),
+    quantize: unsafe fn(&mut [T], f32, f32),
     /// For memory of the type itself.
     own: Storage<T>,
-    /// For memory of 16-bit floats.
-    halves: Option<Halves<T>>,
+    /// For memory of narrower types.
+    narrow: Option<Narrow<T>>,
     probes: Probes<T>,
 }
 
@@ -193,6 +196,20 @@ impl<T: Real> Kernels<T> {
         }
     }
 
+    /// Makes real numbers of integer sums, in rows as long as `scales` and `bias` (one of each is for all): `value · scale +
+    /// bias`, each operation rounded to 32 bits.
+    pub fn dequantize(&self, values: &mut [T], scales: &[f32], bias: &[f32]) {
+        // SAFETY: the CPU has the instruction set, or `kernels` would not have given `self`.
+        unsafe { (self.dequantize)(values, scales, bias) }
+    }
+
+    /// Makes integers of real numbers: `value / scale` in 32 bits, rounded to the nearest integer, ties to even, plus the
+    /// zero point.
+    pub fn quantize(&self, values: &mut [T], scale: f32, zero_point: f32) {
+        // SAFETY: as for `dequantize`.
+        unsafe { (self.quantize)(values, scale, zero_point) }
+    }
+
     /// Does nothing but multiply-adds in registers, `rounds` times as many as keep the arithmetic units busy, and
     /// returns how many floating-point operations that was.
     pub fn probe_arithmetic(&self, rounds: usize) -> u128 {
@@ -247,24 +264,20 @@ impl<T: Real> Kernels<T> {
     }
 }
 
-/// Kernels for memory of 16-bit floats.
+/// Kernels for memory of types narrower than 32-bit floats.
 #[derive(Clone, Copy)]
-struct Halves<T> {
-    bf16: Storage<T>,
-    f16: Storage<T>,
+pub(crate) struct Narrow<T> {
+    pub(crate) bf16: Storage<T>,
+    pub(crate) f16: Storage<T>,
+    pub(crate) i8: Storage<T>,
+    pub(crate) u8: Storage<T>,
 }
 
 impl Kernels<f32> {
-    pub(crate) fn storage_bf16(&self) -> &Storage<f32> {
-        &self.halves.as_ref().expect(HAVE_HALVES).bf16
-    }
-
-    pub(crate) fn storage_f16(&self) -> &Storage<f32> {
-        &self.halves.as_ref().expect(HAVE_HALVES).f16
+    pub(crate) fn narrow(&self) -> &Narrow<f32> {
+        self.narrow.as_ref().expect("all kernels of 32-bit floats can store narrower types")
     }
 }
-
-const HAVE_HALVES: &str = "all kernels of 32-bit floats can store 16-bit ones";
 
 impl<T: Real> fmt::Debug for Kernels<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -295,7 +308,7 @@ impl fmt::Display for KernelName {
 /// Builds the kernels of an instruction set: each is the generic function, compiled with the set enabled.
 macro_rules! kernels_of {
     (
-        $simd:ty, $isa:expr, $lanes:literal, [$($feature:literal),*], $halves:expr,
+        $simd:ty, $isa:expr, $lanes:literal, [$($feature:literal),*], $narrow:expr,
         panel rows [$($rows:literal)*],
         pixel $([$($columns:literal)*] x $vectors:literal)*
     ) => {{
@@ -332,6 +345,16 @@ macro_rules! kernels_of {
         }
 
         $(#[target_feature(enable = $feature)])*
+        unsafe fn dequantize_kernel(values: &mut [T], scales: &[f32], bias: &[f32]) {
+            dequantize(values, scales, bias)
+        }
+
+        $(#[target_feature(enable = $feature)])*
+        unsafe fn quantize_kernel(values: &mut [T], scale: f32, zero_point: f32) {
+            quantize(values, scale, zero_point)
+        }
+
+        $(#[target_feature(enable = $feature)])*
         unsafe fn probe_arithmetic(rounds: usize) {
             // SAFETY: the features are those of the instruction set.
             unsafe { peak::arithmetic::<$simd, { peak::chains($isa) }>(rounds) }
@@ -363,8 +386,10 @@ macro_rules! kernels_of {
             },
             lane: lane_kernel,
             activate: activate_kernel,
+            dequantize: dequantize_kernel,
+            quantize: quantize_kernel,
             own: storage_of!($simd, T, <T as Real>::DTYPE, [$($feature),*]),
-            halves: $halves,
+            narrow: $narrow,
             probes: Probes {
                 chains: peak::chains($isa),
                 arithmetic: probe_arithmetic,
@@ -375,12 +400,14 @@ macro_rules! kernels_of {
     }};
 }
 
-/// Kernels for memory of 16-bit floats, which are computed with as 32-bit ones.
-macro_rules! halves_of {
+/// Kernels for memory of narrower types, which are computed with as 32-bit floats.
+macro_rules! narrow_of {
     (f32, $simd:ty, $features:tt) => {
-        Some(Halves {
+        Some(Narrow {
             bf16: storage_of!($simd, half::bf16, DType::Bf16, $features),
             f16: storage_of!($simd, half::f16, DType::F16, $features),
+            i8: storage_of!($simd, i8, DType::I8, $features),
+            u8: storage_of!($simd, u8, DType::U8, $features),
         })
     };
     ($other:ident, $simd:ty, $features:tt) => {
@@ -431,7 +458,7 @@ macro_rules! table_of {
             fn table(_key: key::Key) -> &'static [Kernels<Self>] {
                 const AVX512: Kernels<$type> = kernels_of!(
                     $avx512, Isa::Avx512, $lanes512, ["avx512f", "avx512bw", "avx512dq", "avx512vl", "fma"],
-                    halves_of!($type, $avx512, ["avx512f", "avx512bw", "avx512dq", "avx512vl", "fma"]),
+                    narrow_of!($type, $avx512, ["avx512f", "avx512bw", "avx512dq", "avx512vl", "fma"]),
                     panel rows [1 2 4 6 8 10 12 14],
                     pixel [1 2 3] x 8 [1 2 3 4 5 6 7] x 4 [1 2 3 4 5 6 7 8 9 10 11 12 13 14] x 2
                         [1 2 3 4 5 6 7 8 9 10 11 12 13 14] x 1
@@ -441,7 +468,7 @@ macro_rules! table_of {
                     AVX512,
                     kernels_of!(
                         $avx2, Isa::Avx2, $lanes2, ["avx2", "fma", "f16c"],
-                        halves_of!($type, $avx2, ["avx2", "fma", "f16c"]),
+                        narrow_of!($type, $avx2, ["avx2", "fma", "f16c"]),
                         panel rows [1 2 3 4 5 6],
                         pixel [1 2 3] x 4 [1 2 3 4 5 6] x 2 [1 2 3 4 5 6] x 1
                     ),
@@ -472,7 +499,7 @@ macro_rules! table_of {
 macro_rules! portable_kernels {
     ($type:ident, $lanes:literal) => {
         kernels_of!(
-            Portable<$type, $lanes>, Isa::Portable, $lanes, [], halves_of!($type, Portable<$type, $lanes>, []),
+            Portable<$type, $lanes>, Isa::Portable, $lanes, [], narrow_of!($type, Portable<$type, $lanes>, []),
             panel rows [1 2 4],
             pixel [1 2 3 4] x 1
         )

@@ -26,6 +26,15 @@ pub enum Error {
     #[error("the bias has {found} values, expected {expected}, one per output channel")]
     BiasLength { expected: usize, found: usize },
 
+    #[error("there are {found} scales of the weights, expected 1, or {expected}, one per output channel")]
+    ScaleCount { expected: usize, found: usize },
+
+    #[error("{what} has the scale {found}, expected a finite number above zero")]
+    Scale { what: String, found: f32 },
+
+    #[error("{what} has the zero point {found}, which is no {dtype}; expected a value of that type")]
+    ZeroPoint { what: &'static str, found: i32, dtype: DType },
+
     #[error("{tensor} has element type {found}, but the operator was prepared for {expected}")]
     DType { tensor: &'static str, expected: DType, found: DType },
 

@@ -4,7 +4,7 @@ use outstride_kernels::Stored;
 use outstride_spec::{Activation, Call, FilterCall};
 
 use crate::element::Element;
-use crate::engine::{Engine, Plan};
+use crate::engine::{Engine, Plan, Treatment};
 use crate::error::Error;
 use crate::op::Options;
 use crate::parallel::Executor;
@@ -44,8 +44,8 @@ impl<Q: Stored<f64> + Element<Widened = Q>> IntegerFilter<Q> {
     }
 }
 
-/// The greatest magnitude that any partial sum can reach.
-fn greatest_sum<Q: Stored<f64> + Element>(filter: &TensorView<'_, Q>, bias: Option<&[Q]>) -> f64 {
+/// The greatest magnitude that any partial sum can reach, by weights and bias of a type and inputs of as many bits.
+pub(crate) fn greatest_sum<Q: Stored<f64> + Element>(filter: &TensorView<'_, Q>, bias: Option<&[Q]>) -> f64 {
     let magnitude = |value: Q| Stored::<f64>::widen(value).abs();
     let shape = filter.shape();
     let (outputs, strides) = (shape[2], filter.strides());
@@ -81,7 +81,7 @@ impl<Q: Stored<f64> + Element<Widened = Q>> PreparedFilter<Q> for IntegerFilter<
     ) -> Result<(), Error> {
         match self.engine_for(call) {
             Some(engine) => {
-                engine.execute(call, x, y, executor);
+                engine.execute(call, x, y, &Treatment::plain(call), executor);
                 Ok(())
             }
             None => self.reference.run(call, x, y, executor),

@@ -35,7 +35,9 @@ mod limits;
 mod op;
 mod parallel;
 mod prepared;
+mod quantized;
 pub mod reference;
+mod signature;
 mod tensor;
 
 pub use element::{Element, Wide};
@@ -46,6 +48,7 @@ pub use exact::ExactInteger;
 pub use limits::Limits;
 pub use op::{ConvTranspose, Options, Precision};
 pub use parallel::{CurrentRayon, Executor, Sequential};
+pub use quantized::{Affine, Byte, Quantization, QuantizedConvTranspose, conv_transpose_quantized};
 pub use tensor::{Tensor, TensorView, TensorViewMut, ViewError};
 
 pub use half::{bf16, f16};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use outstride_spec::{Activation, Call, Dialect, FilterCall, Operands, Policy, TensorType};
+use outstride_spec::{Activation, Call, Dialect, Policy};
 
 use outstride_kernels::Isa;
 
@@ -10,8 +10,9 @@ use crate::element::Element;
 use crate::engine::{Path, Plan};
 use crate::error::Error;
 use crate::limits::Limits;
-use crate::parallel::{CurrentRayon, Executor, SharedExecutor};
+use crate::parallel::{Executor, SharedExecutor};
 use crate::prepared::PreparedFilter;
+use crate::signature::Signature;
 use crate::tensor::{Arrangement, Tensor, TensorView, TensorViewMut};
 
 /// How an operator is prepared.
@@ -57,15 +58,8 @@ pub enum Precision {
 /// ```
 #[derive(Clone, Debug)]
 pub struct ConvTranspose<T: Element> {
-    dialect: Arc<dyn Dialect>,
-    policy: Policy,
-    limits: Limits,
-    activation: Option<Activation>,
-    filter_call: FilterCall,
-    filter_shape: Vec<usize>,
-    has_bias: bool,
+    signature: Signature,
     prepared: Arc<dyn PreparedFilter<T>>,
-    executor: SharedExecutor,
 }
 
 impl<T: Element> ConvTranspose<T> {
@@ -107,69 +101,49 @@ impl<T: Element> ConvTranspose<T> {
         bias: Option<&[T::Widened]>,
         options: &Options,
     ) -> Result<Self, Error> {
-        let filter_call = dialect.filter(&TensorType::new(T::DTYPE, filter.shape()))?;
-        if let Some(bias) = bias
-            && bias.len() != filter_call.out_channels
-        {
-            return Err(Error::BiasLength { expected: filter_call.out_channels, found: bias.len() });
-        }
-        // Counted as if no axis were empty: the lists of phases and taps grow with the kernel even then.
-        let elements = filter.shape().iter().map(|&size| size.max(1)).product();
-        options.limits.check_bytes("the weights", elements, size_of::<T>())?;
-        let canonical = filter.canonical_filter(&filter_call.layout, filter_call.groups);
-        Ok(ConvTranspose {
-            dialect,
-            policy: Policy::default(),
-            limits: options.limits,
-            activation: None,
-            filter_shape: filter.shape().to_vec(),
-            prepared: T::prepare(&filter_call, &canonical, bias, options)?,
-            filter_call,
-            has_bias: bias.is_some(),
-            executor: SharedExecutor(Arc::new(CurrentRayon)),
-        })
+        let biases = bias.map(<[T::Widened]>::len);
+        let signature = Signature::new(dialect, T::DTYPE, filter.shape(), biases, options.limits)?;
+        let call = &signature.filter_call;
+        let canonical = filter.canonical_filter(&call.layout, call.groups);
+        Ok(ConvTranspose { prepared: T::prepare(call, &canonical, bias, options)?, signature })
     }
 
     /// Decides by the specification's text or by its runtime, where they disagree.
-    pub fn with_policy(self, policy: Policy) -> Self {
-        ConvTranspose { policy, ..self }
+    pub fn with_policy(mut self, policy: Policy) -> Self {
+        self.signature.policy = policy;
+        self
     }
 
     /// Bounds what a call may cost.
-    pub fn with_limits(self, limits: Limits) -> Self {
-        ConvTranspose { limits, ..self }
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.signature.limits = limits;
+        self
     }
 
     /// Applies a function after the bias, instead of the dialect's own if it has one.
-    pub fn with_activation(self, activation: Activation) -> Self {
-        ConvTranspose { activation: Some(activation), ..self }
+    pub fn with_activation(mut self, activation: Activation) -> Self {
+        self.signature.activation = Some(activation);
+        self
     }
 
     /// Runs on these threads. Without this, calls use the rayon pool of the calling thread.
-    pub fn with_executor(self, executor: Arc<dyn Executor>) -> Self {
-        ConvTranspose { executor: SharedExecutor(executor), ..self }
+    pub fn with_executor(mut self, executor: Arc<dyn Executor>) -> Self {
+        self.signature.executor = SharedExecutor(executor);
+        self
     }
 
     /// What a call on an input of this shape means: its geometry, layouts and output shape.
     pub fn resolve(&self, input_shape: &[usize]) -> Result<Call, Error> {
-        let mut operands = Operands::new(
-            TensorType::new(T::DTYPE, input_shape),
-            TensorType::new(T::DTYPE, &self.filter_shape),
-        );
-        let bias_shape = [self.filter_call.out_channels];
-        if self.has_bias {
-            operands = operands.with_bias(TensorType::new(T::DTYPE, &bias_shape));
-        }
-        let call = self.dialect.resolve(&operands, self.policy)?;
-        Ok(Call { activation: self.activation.unwrap_or(call.activation), ..call })
+        self.signature.resolve(input_shape)
     }
 
     /// Runs on `x` and returns a new tensor in the dialect's layout.
     pub fn run(&self, x: TensorView<'_, T>) -> Result<Tensor<T>, Error> {
         let call = self.resolve(x.shape())?;
         let shape = call.output_shape();
-        self.limits.check_bytes("the output", shape.iter().product(), size_of::<T>())?;
-        self.limits.check_work(&call.geometry)?;
+        let limits = &self.signature.limits;
+        limits.check_bytes("the output", shape.iter().product(), size_of::<T>())?;
+        limits.check_work(&call.geometry)?;
         let mut y = Tensor::zeros("the output", &shape)?;
         self.execute(&call, x, y.view_mut())?;
         Ok(y)
@@ -177,7 +151,7 @@ impl<T: Element> ConvTranspose<T> {
 
     /// Runs on `x` and writes into `y`, whatever the strides of either.
     pub fn run_into(&self, x: TensorView<'_, T>, y: TensorViewMut<'_, T>) -> Result<(), Error> {
-        let call = self.resolve_into(x.shape(), y.shape())?;
+        let call = self.signature.resolve_into(x.shape(), y.shape())?;
         self.execute(&call, x, y)
     }
 
@@ -198,20 +172,9 @@ impl<T: Element> ConvTranspose<T> {
     /// # Ok::<(), outstride::Error>(())
     /// ```
     pub fn run_wide_into(&self, x: TensorView<'_, T>, y: TensorViewMut<'_, T::Widened>) -> Result<(), Error> {
-        let call = self.resolve_into(x.shape(), y.shape())?;
+        let call = self.signature.resolve_into(x.shape(), y.shape())?;
         let (x, y) = (x.canonical_data(&call.input), y.canonical_data(&call.output));
-        self.prepared.run_wide(&call, x, y, &*self.executor.0)
-    }
-
-    /// What a call into an output of this shape means, if it may be made.
-    fn resolve_into(&self, input_shape: &[usize], output_shape: &[usize]) -> Result<Call, Error> {
-        let call = self.resolve(input_shape)?;
-        let expected = call.output_shape();
-        if output_shape != expected {
-            return Err(Error::OutputShape { expected, found: output_shape.to_vec() });
-        }
-        self.limits.check_work(&call.geometry)?;
-        Ok(call)
+        self.prepared.run_wide(&call, x, y, &*self.signature.executor.0)
     }
 
     /// What a call on a row-major input of this shape would do.
@@ -219,12 +182,12 @@ impl<T: Element> ConvTranspose<T> {
         let call = self.resolve(input_shape)?;
         let x = Arrangement::row_major(input_shape)?.canonical_data(&call.input);
         let y = Arrangement::row_major(&call.output_shape())?.canonical_data(&call.output);
-        Ok(self.prepared.plan(&call, x.strides(), y.strides(), self.executor.0.threads()))
+        Ok(self.prepared.plan(&call, x.strides(), y.strides(), self.signature.executor.0.threads()))
     }
 
     fn execute(&self, call: &Call, x: TensorView<'_, T>, y: TensorViewMut<'_, T>) -> Result<(), Error> {
         let x = x.canonical_data(&call.input);
         let y = y.canonical_data(&call.output);
-        self.prepared.run(call, x, y, &*self.executor.0)
+        self.prepared.run(call, x, y, &*self.signature.executor.0)
     }
 }

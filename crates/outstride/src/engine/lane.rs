@@ -154,7 +154,8 @@ impl<T: Real> Worker<'_, T> {
                 // SAFETY: as for the kernel.
                 unsafe { rescue(kernels, &tile, &mut self.out) };
             }
-            kernels.activate(&mut self.out, &problem.activation);
+            let scales = problem.finish.scaling.map(|scaling| scaling.channels(0..self.out.len()));
+            problem.finish.apply(kernels, &mut self.out, scales);
             let target = base + last.output_at(q, residue) as isize * last.y_stride;
             // SAFETY: each output belongs to one position of one phase, and each task has its own positions.
             unsafe { problem.y.write(target, problem.y_channel_stride, &self.out) };

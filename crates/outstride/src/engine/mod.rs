@@ -13,6 +13,7 @@ mod axis;
 mod boxes;
 mod channels;
 mod fill;
+mod finish;
 mod gather;
 mod lane;
 mod pack;
@@ -37,6 +38,7 @@ use crate::parallel::Executor;
 use crate::prepared::PreparedFilter;
 use crate::tensor::{TensorView, TensorViewMut};
 use axis::EngineAxis;
+pub(crate) use finish::{Finish, Scaling};
 use pack::PackedFilter;
 use plan::Strategy;
 use problem::Problem;
@@ -92,6 +94,11 @@ impl<T: Real> Engine<T> {
         })
     }
 
+    /// How integer sums become real numbers, given scale and bias per output channel.
+    pub(crate) fn scaling(&self, scales: Vec<f32>, bias: Vec<f32>) -> Scaling {
+        Scaling::new(scales, bias, |values| self.filter.lay_out(values))
+    }
+
     /// The strategy for a shape, made or remembered.
     fn strategy(&self, shape: Shape, axes: &[EngineAxis<'_>], strides: &Strides) -> Arc<Strategy> {
         let remembered = || self.strategies.lock().unwrap_or_else(PoisonError::into_inner);
@@ -103,6 +110,20 @@ impl<T: Real> Engine<T> {
         strategies.truncate(SHAPES_REMEMBERED - 1);
         strategies.push_front((shape, strategy.clone()));
         strategy
+    }
+}
+
+/// What elements of the input stand for, and what becomes of sums.
+pub(crate) struct Treatment<'a, T> {
+    /// The element that stands for zero.
+    pub(crate) zero_point: T,
+    pub(crate) finish: Finish<'a>,
+}
+
+impl<T: Default> Treatment<'_, T> {
+    /// Elements stand for themselves.
+    pub(crate) fn plain(call: &Call) -> Self {
+        Treatment { zero_point: T::default(), finish: Finish::activation(call.activation) }
     }
 }
 
@@ -135,7 +156,7 @@ impl<T: Real + Element, Q: Stored<T> + Element<Widened = T>> PreparedFilter<Q> f
         y: TensorViewMut<'_, Q>,
         executor: &dyn Executor,
     ) -> Result<(), Error> {
-        self.execute(call, x, y, executor);
+        self.execute(call, x, y, &Treatment::plain(call), executor);
         Ok(())
     }
 
@@ -146,7 +167,7 @@ impl<T: Real + Element, Q: Stored<T> + Element<Widened = T>> PreparedFilter<Q> f
         y: TensorViewMut<'_, T>,
         executor: &dyn Executor,
     ) -> Result<(), Error> {
-        self.execute(call, x, y, executor);
+        self.execute(call, x, y, &Treatment::plain(call), executor);
         Ok(())
     }
 
@@ -177,8 +198,10 @@ impl<T: Real> Engine<T> {
         call: &Call,
         x: TensorView<'_, X>,
         mut y: TensorViewMut<'_, Y>,
+        treatment: &Treatment<'_, T>,
         executor: &dyn Executor,
     ) {
+        let finish = &treatment.finish;
         if y.shape().contains(&0) {
             return;
         }
@@ -188,7 +211,8 @@ impl<T: Real> Engine<T> {
         let strides = Strides::new::<T, X, Y>(x.strides(), y.strides());
         let y_offset = y.offset();
         let mut tapless = self.filter.bias.clone();
-        self.filter.kernels.activate(&mut tapless, &call.activation);
+        let scales = finish.scaling.map(|scaling| scaling.channels(0..tapless.len()));
+        finish.apply(self.filter.kernels, &mut tapless, scales);
         if x.shape().contains(&0) {
             let output = Output::new(y.data_mut(), self.filter.kernels, call.overflow);
             // SAFETY: this thread is the only one that writes.
@@ -208,14 +232,14 @@ impl<T: Real> Engine<T> {
         let problem = Problem {
             filter: &self.filter,
             axes,
-            x: Source::new(x.data(), self.filter.kernels),
+            x: Source::new(x.data(), self.filter.kernels).above(treatment.zero_point),
             x_offset: x.offset(),
             x_channel_stride: strides.x_channel,
             y: Output::new(y_memory, self.filter.kernels, call.overflow),
             y_offset,
             y_channel_stride: strides.y_channel,
             stream,
-            activation: call.activation,
+            finish: *finish,
             scratch: &self.scratch,
         };
         // SAFETY: no task runs yet, so this thread is the only one that writes.

@@ -150,7 +150,7 @@ impl<T: Real> PackedFilter<T> {
             blocks: OnceLock::new(),
             matrix: Err("the precision is strict"),
         };
-        packed.panel_bias = packed.lay_out_bias();
+        packed.panel_bias = packed.lay_out(&packed.bias);
         if !filter.shape().contains(&0) {
             packed.fill(filter);
         }
@@ -217,21 +217,27 @@ impl<T: Real> PackedFilter<T> {
 
     /// The bias of a panel in a group, one value per column.
     pub(crate) fn panel_bias(&self, group: usize, index: usize) -> &[T] {
-        let lanes = self.kernels.lanes();
-        let panels = self.panel_bias.len() / self.groups.max(1) / (2 * lanes);
-        let vectors = self.panel(index).vectors;
-        &self.panel_bias[(group * panels + index) * 2 * lanes..][..vectors * lanes]
+        &self.panel_bias[self.panel_columns(group, index)]
     }
 
-    fn lay_out_bias(&self) -> Vec<T> {
+    /// Where the values of a panel's columns lie among those [laid out](Self::lay_out).
+    pub(crate) fn panel_columns(&self, group: usize, index: usize) -> Range<usize> {
+        let lanes = self.kernels.lanes();
+        let panels = self.panel_bias.len() / self.groups.max(1) / (2 * lanes);
+        let begin = (group * panels + index) * 2 * lanes;
+        begin..begin + self.panel(index).vectors * lanes
+    }
+
+    /// One value per column of every panel, given one per output channel.
+    pub(crate) fn lay_out<V: Copy + Default>(&self, of_channels: &[V]) -> Vec<V> {
         let Form::Panels(panels) = &self.form else { return Vec::new() };
         let width = 2 * self.kernels.lanes();
-        let mut laid_out = vec![T::default(); self.groups * panels.panels.len() * width];
+        let mut laid_out = vec![V::default(); self.groups * panels.panels.len() * width];
         for (number, columns) in laid_out.chunks_exact_mut(width).enumerate() {
             let (group, panel) = (number / panels.panels.len(), number % panels.panels.len());
             for segment in panels.segments(&panels.panels[panel]) {
                 let first = group * self.out_channels + segment.first_channel;
-                let values = &self.bias[first..first + segment.channels];
+                let values = &of_channels[first..first + segment.channels];
                 columns[segment.column..segment.column + segment.channels].copy_from_slice(values);
             }
         }

@@ -1,9 +1,9 @@
 //! Everything one call of the engine works on.
 
 use outstride_kernels::{Output, Real, Source};
-use outstride_spec::Activation;
 
 use super::axis::EngineAxis;
+use super::finish::Finish;
 use super::pack::PackedFilter;
 use super::scratch::ScratchPool;
 
@@ -20,7 +20,7 @@ pub(crate) struct Problem<'a, T: Real> {
     pub(crate) y_channel_stride: isize,
     /// Whether outputs go past the caches, which cannot hold them anyway.
     pub(crate) stream: bool,
-    pub(crate) activation: Activation,
+    pub(crate) finish: Finish<'a>,
     pub(crate) scratch: &'a ScratchPool<T>,
 }
 

@@ -24,7 +24,7 @@ impl Dialect for Overflowing {
 
     fn resolve(&self, operands: &Operands<'_>, policy: Policy) -> Result<Call, SpecError> {
         // OpenVINO's has no bias.
-        let operands = Operands::new(operands.input.clone(), operands.filter.clone());
+        let operands = Operands::new(operands.input, operands.filter);
         Ok(Call { overflow: self.1, ..self.0.resolve(&operands, policy)? })
     }
 }

@@ -158,7 +158,7 @@ impl Layer {
 
     /// The layer as ONNX writes it for channels first, and ONNX Runtime's nhwc domain, or oneDNN where that does not know
     /// the type, for channels last.
-    fn dialect(&self, dtype: DType) -> Arc<dyn Dialect> {
+    pub(crate) fn dialect(&self, dtype: DType) -> Arc<dyn Dialect> {
         let list = |field: fn(&Axis) -> i64| self.axes.iter().map(field).collect::<Vec<_>>();
         let conv = onnx::ConvTranspose {
             strides: list(|axis| axis.stride as i64),
@@ -184,6 +184,35 @@ impl Layer {
         } else {
             Arc::new(ort_nhwc::ConvTranspose { conv, ..Default::default() })
         }
+    }
+
+    /// Values of a canonical tensor that are stored in this layer's layout.
+    pub(crate) fn canonical<T: Copy>(&self, values: &[T], shape: &[usize]) -> Vec<T> {
+        self.offsets(shape).into_iter().map(|offset| values[offset]).collect()
+    }
+
+    /// Values of a canonical tensor, in this layer's layout.
+    pub(crate) fn laid_out<T: Copy + Default>(&self, canonical: &[T], shape: &[usize]) -> Vec<T> {
+        let mut values = vec![T::default(); canonical.len()];
+        for (offset, &value) in self.offsets(shape).into_iter().zip(canonical) {
+            values[offset] = value;
+        }
+        values
+    }
+
+    /// Where each value of a canonical tensor is stored in this layer's layout.
+    fn offsets(&self, shape: &[usize]) -> Vec<usize> {
+        let (_, strides) = self.stored(shape);
+        let offset = |mut index: usize| {
+            let axes = shape.iter().zip(&strides).rev();
+            axes.map(|(&size, &stride)| {
+                let at = index % size;
+                index /= size;
+                at * stride as usize
+            })
+            .sum()
+        };
+        (0..shape.iter().product()).map(offset).collect()
     }
 
     /// Per axis, what is cropped at the beginning and at the end, and the output padding.

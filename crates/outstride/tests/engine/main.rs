@@ -7,4 +7,5 @@ mod equality;
 mod halves;
 mod integers;
 mod layers;
+mod quantized;
 mod threads;

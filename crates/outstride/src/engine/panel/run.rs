@@ -82,7 +82,7 @@ impl PanelPlan {
             let share = self.share(bundle.panels(), task.split);
             let part = |first: usize| {
                 let range = first..share.end.min(first + at_once);
-                PanelGroup::new(filter, task.group, bundle, range, positions.tiles(), tile_len)
+                PanelGroup::new(problem, task.group, bundle, range, positions.tiles(), tile_len)
             };
             let mut parts = share.clone().step_by(at_once).map(part).peekable();
             while let Some(panels) = parts.next() {
@@ -124,7 +124,7 @@ impl PanelPlan {
                 let vectors = filter.panel(bundle.members[0].panels.start + panel).vectors;
                 let tile_len = TILE_ROWS * vectors * filter.kernels.lanes();
                 let tiles = padded_tiles(begins.len());
-                let panels = PanelGroup::new(filter, task.group, bundle, panel..panel + 1, tiles, tile_len);
+                let panels = PanelGroup::new(problem, task.group, bundle, panel..panel + 1, tiles, tile_len);
                 let sums = sums.at_least(panels.len());
                 let after = Some(panel + 1).filter(|after| share.contains(after));
                 let stores = self.position_stores(&site, &panels);

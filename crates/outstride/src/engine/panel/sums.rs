@@ -5,7 +5,9 @@ use std::ops::Range;
 use outstride_kernels::{PanelTile, Real};
 
 use super::super::channels::{ChannelBlocks, Input};
-use super::super::pack::{PackedFilter, Panel};
+use super::super::finish::Scales;
+use super::super::pack::Panel;
+use super::super::problem::Problem;
 use super::bundle::Bundle;
 use super::exact::Exact;
 use super::panels_of;
@@ -29,6 +31,8 @@ pub(super) struct Prepared<'a, T> {
     weights: &'a [T],
     /// One value per column.
     pub(super) bias: &'a [T],
+    /// Where sums are integers.
+    pub(super) scales: Option<Scales<'a>>,
 }
 
 impl<T: Copy> Prepared<'_, T> {
@@ -53,19 +57,22 @@ pub(super) struct VectorSums<'a, T: Real> {
 impl<'a, T: Real> PanelGroup<'a, T> {
     /// The panels `range` of every member.
     pub(super) fn new(
-        filter: &'a PackedFilter<T>,
+        problem: &'a Problem<'_, T>,
         group: usize,
         bundle: &Bundle,
         range: Range<usize>,
         tiles: usize,
         tile_len: usize,
     ) -> Self {
+        let filter = problem.filter;
         let prepare = |number: usize| {
             bundle.members.iter().map(move |member| {
                 let index = member.panels.start + number;
                 let panel = &panels_of(filter).panels[index];
                 let weights = filter.panel_weights(group, panel);
-                Prepared { panel, weights, bias: filter.panel_bias(group, index) }
+                let scaling = problem.finish.scaling;
+                let scales = scaling.map(|scaling| scaling.columns(filter.panel_columns(group, index)));
+                Prepared { panel, weights, bias: filter.panel_bias(group, index), scales }
             })
         };
         PanelGroup {
@@ -194,7 +201,8 @@ impl<T: Real> VectorSums<'_, T> {
             if !finite {
                 self.rescue(member, prepared, tile, out);
             }
-            kernels.activate(&mut out[..rows * prepared.width()], &self.site.problem.activation);
+            let sums = &mut out[..rows * prepared.width()];
+            self.site.problem.finish.apply(kernels, sums, prepared.scales);
         }
         last
     }

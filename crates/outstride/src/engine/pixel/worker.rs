@@ -128,9 +128,24 @@ impl<'a, T: Real> Worker<'a, T> {
             for (index, line) in block.lines.iter().enumerate() {
                 self.tile(index, line, first, vectors);
             }
-            kernels.activate(&mut self.tiles[..used], &self.problem.activation);
+            self.finish(block, width);
             self.store(block, q, first, width);
             first += width;
+        }
+    }
+
+    /// Finishes the sums of all lines.
+    fn finish(&mut self, block: &Block, width: usize) {
+        let Problem { filter, finish, .. } = self.problem;
+        let Some(scaling) = finish.scaling else {
+            finish.apply(filter.kernels, &mut self.tiles[..self.bias.len() * width], None);
+            return;
+        };
+        let first = self.group * filter.out_channels;
+        let columns = block.lines.iter().flat_map(|line| &line.columns);
+        for (column, sums) in columns.zip(self.tiles.chunks_exact_mut(width)) {
+            let channel = first + column.channel;
+            finish.apply(filter.kernels, sums, Some(scaling.channels(channel..channel + 1)));
         }
     }
 

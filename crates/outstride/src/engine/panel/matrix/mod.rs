@@ -12,6 +12,7 @@ use outstride_kernels::{
 
 pub(crate) use weights::MatrixWeights;
 
+use super::super::problem::Problem;
 use super::bundle::Member;
 use super::exact::Exact;
 use super::run::Site;
@@ -178,7 +179,8 @@ impl<T: Real> MatrixSums<'_, T> {
             let sums = &mut out[at..at + prepared.width()];
             exact.replace(self.site.positions.index(position), sums, &doubtful);
         }
-        self.site.problem.filter.kernels.activate(out, &self.site.problem.activation);
+        let Problem { filter, finish, .. } = self.site.problem;
+        finish.apply(filter.kernels, out, prepared.scales);
     }
 
     /// Sums that are not finite, and those that vanish and might not if tiles did not take tiny numbers for zero: where the
