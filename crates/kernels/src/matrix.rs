@@ -13,6 +13,9 @@ use crate::storage::Source;
 /// Channels of a row of a tile.
 pub const PART_ROW: usize = 32;
 
+/// Channels of a row of a tile of bytes.
+pub const BYTE_ROW: usize = 2 * PART_ROW;
+
 /// Rows of a tile.
 pub const TILE_ROWS: usize = 16;
 
@@ -90,10 +93,15 @@ pub(crate) struct MatrixKernels {
     pub(crate) release: unsafe fn(),
     /// By parts and by tiles of columns, each less one.
     pub(crate) blocks: [[unsafe fn(&MatrixBlock<'_>); 2]; PARTS],
+    /// Of bytes: by whether inputs are signed, and by tiles of columns, less one.
+    pub(crate) byte_blocks: [[unsafe fn(&MatrixBlock<'_>); 2]; 2],
     /// By parts, less one.
     pub(crate) split: [SplitKernel; PARTS],
     pub(crate) copy_rows: CopyKernel,
     pub(crate) turn_rows: unsafe fn(*const u16, &[isize], usize, *mut u16, usize) -> bool,
+    pub(crate) copy_byte_rows: unsafe fn(*const u8, isize, usize, usize, *mut u16, usize),
+    pub(crate) turn_byte_rows: unsafe fn(*const u8, &[isize], usize, *mut u16, usize),
+    pub(crate) integers_to_reals: unsafe fn(&mut [f32], &[i32]),
     pub(crate) are_sound: unsafe fn(&[f32], bool) -> bool,
     pub(crate) add_bias: unsafe fn(&mut [f32], &[f32]) -> bool,
 }
@@ -215,6 +223,69 @@ impl MatrixSession {
         // SAFETY: the session has the instructions; all channels lie between the first and the last, and the target was
         // just checked.
         unsafe { (self.kernels.turn_rows)(from, distances, count, target.memory.as_mut_ptr(), target.pitch) }
+    }
+
+    /// As [`copy_rows`](Self::copy_rows), for bytes in rows of [`BYTE_ROW`].
+    ///
+    /// # Panics
+    ///
+    /// As [`copy_rows`](Self::copy_rows).
+    pub fn copy_byte_rows(
+        &self,
+        source: &Source<'_, f32>,
+        first: isize,
+        stride: isize,
+        count: usize,
+        channels: usize,
+        target: PartRows<'_>,
+    ) {
+        assert!(channels <= BYTE_ROW && target.hold(count));
+        let last = first + (count.max(1) as isize - 1) * stride;
+        let from = source.byte_run(first.min(last), first.max(last), if count == 0 { 0 } else { channels });
+        let from = from.wrapping_offset(first - first.min(last));
+        let memory = target.memory.as_mut_ptr();
+        // SAFETY: as for `copy_rows`.
+        unsafe { (self.kernels.copy_byte_rows)(from, stride, count, channels, memory, target.pitch) }
+    }
+
+    /// As [`turn_rows`](Self::turn_rows), for bytes in rows of [`BYTE_ROW`].
+    ///
+    /// # Panics
+    ///
+    /// As [`turn_rows`](Self::turn_rows).
+    pub fn turn_byte_rows(
+        &self,
+        source: &Source<'_, f32>,
+        first: isize,
+        distances: &[isize],
+        count: usize,
+        target: PartRows<'_>,
+    ) {
+        assert!(distances.len() <= BYTE_ROW && target.hold(count));
+        let least = distances.iter().copied().min().unwrap_or(0);
+        let most = distances.iter().copied().max().unwrap_or(0);
+        let from = source.byte_run(first + least, first + most, if distances.is_empty() { 0 } else { count });
+        let from = from.wrapping_offset(-least);
+        // SAFETY: as for `turn_rows`.
+        unsafe {
+            (self.kernels.turn_byte_rows)(from, distances, count, target.memory.as_mut_ptr(), target.pitch)
+        }
+    }
+
+    /// As [`multiply`](Self::multiply), for bytes: the sums are integers of 32 bits.
+    ///
+    /// # Safety
+    ///
+    /// As [`multiply`](Self::multiply).
+    pub unsafe fn multiply_bytes(&self, signed: bool, column_tiles: usize, block: &MatrixBlock<'_>) {
+        // SAFETY: as for `multiply`.
+        unsafe { (self.kernels.byte_blocks[usize::from(signed)][column_tiles - 1])(block) }
+    }
+
+    /// Makes floats of the integers that [`multiply_bytes`](Self::multiply_bytes) left, less a value per column.
+    pub fn integers_to_reals(&self, sums: &mut [f32], less: &[i32]) {
+        // SAFETY: the session has the instructions.
+        unsafe { (self.kernels.integers_to_reals)(sums, less) }
     }
 
     /// Computes a block of numbers in so many parts, with so many tiles of columns (1 or 2).

@@ -377,6 +377,19 @@ impl<'a, T: Real> Source<'a, T> {
         self.at(first).cast()
     }
 
+    /// As [`bf16_run`](Self::bf16_run), of bytes.
+    pub(crate) fn byte_run(&self, first: isize, last: isize, count: usize) -> *const u8 {
+        assert!(self.storage.size == 1, "{} elements are no bytes", self.storage.dtype);
+        self.check(first, count);
+        self.check(last, count);
+        self.at(first)
+    }
+
+    /// What is subtracted from every element.
+    pub fn zero_point(&self) -> T {
+        self.zero_point
+    }
+
     fn at(&self, index: isize) -> *const u8 {
         self.start.wrapping_offset(index * self.storage.size as isize)
     }

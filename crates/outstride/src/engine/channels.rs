@@ -88,7 +88,7 @@ impl<'a, T: Real> Input<'a, T> {
             let row = |from: isize, distances: &[isize], count: usize, target: &mut [T], pitch: usize| {
                 copy_row(problem, from, distances, count, target, pitch)
             };
-            copy_block(problem, x, channels, &needed, &strides, target, row);
+            copy_block(problem, x, channels, &needed, &strides, (target, T::default()), row);
         }
         let before: isize =
             needed.iter().zip(&strides).map(|(span, &stride)| span.first as isize * stride).sum();
@@ -130,16 +130,16 @@ pub(crate) fn position_strides(needed: &[Span], order: &[usize]) -> (Vec<usize>,
     (strides, stride)
 }
 
-/// Copies some channels of a box, side by side at every position; zeros around the input. `x` is where channel and
-/// indices 0 lie. `copy_row` copies a row of positions: from an index of the input on, channels at their distances, so many
+/// Copies some channels of a box, side by side at every position, with some value around the input. `x` is where channel
+/// and indices 0 lie. `copy_row` copies a row of positions: from an index of the input on, channels at their distances, so many
 /// positions of the last axis, to a target with so many elements from position to position.
-pub(crate) fn copy_block<T: Real, E: Copy + Default>(
+pub(crate) fn copy_block<T: Real, E: Copy>(
     problem: &Problem<'_, T>,
     x: usize,
     channels: usize,
     needed: &[Span],
     strides: &[isize],
-    target: &mut [E],
+    (target, outside): (&mut [E], E),
     mut copy_row: impl FnMut(isize, &[isize], usize, &mut [E], usize),
 ) {
     if needed.iter().any(|span| span.count == 0) {
@@ -166,7 +166,7 @@ pub(crate) fn copy_block<T: Real, E: Copy + Default>(
         let target = &mut target[to as usize..];
         let copied = if there { before..before + along.count } else { 0..0 };
         for position in (0..needed[last].count).filter(|position| !copied.contains(position)) {
-            target[position * stride..][..channels].fill(E::default());
+            target[position * stride..][..channels].fill(outside);
         }
         if there {
             from += along.first as isize * problem.axes[last].x_stride;

@@ -40,6 +40,7 @@ use crate::tensor::{TensorView, TensorViewMut};
 use axis::EngineAxis;
 pub(crate) use finish::{Finish, Scaling};
 use pack::PackedFilter;
+use panel::{Grain, MatrixWeights};
 use plan::Strategy;
 use problem::Problem;
 use scratch::ScratchPool;
@@ -82,8 +83,10 @@ impl<T: Real> Engine<T> {
         let kernels = best_kernels(isa);
         let mut filter = PackedFilter::new(call, filter, bias, kernels, &options.limits)?;
         match options.precision {
-            Precision::Full => filter.prepare_matrix_tiles(parts_of_dtype(Q::DTYPE), &options.limits),
-            Precision::Bf16Compute => filter.prepare_matrix_tiles(1, &options.limits),
+            Precision::Full => {
+                filter.prepare_matrix_tiles(Grain::Parts(parts_of_dtype(Q::DTYPE)), &options.limits);
+            }
+            Precision::Bf16Compute => filter.prepare_matrix_tiles(Grain::Parts(1), &options.limits),
             Precision::Strict => {}
         }
         Ok(Engine {
@@ -92,6 +95,22 @@ impl<T: Real> Engine<T> {
             strategies: Mutex::default(),
             scratch: ScratchPool::default(),
         })
+    }
+
+    /// Lets matrix tiles of bytes form the sums, of inputs that are signed or not, if there are such tiles. With `always`,
+    /// nothing else will. Returns whether there are.
+    pub(crate) fn use_byte_tiles(&mut self, signed: bool, always: bool, options: &Options) -> bool {
+        if options.precision == Precision::Strict && !always {
+            return false;
+        }
+        let grain = Grain::Bytes { signed };
+        let weights = MatrixWeights::new(&self.filter, grain, &options.limits);
+        let there = weights.is_ok();
+        if there {
+            self.filter.matrix = weights;
+            self.path = if always { Some(Path::Tile) } else { self.path };
+        }
+        there
     }
 
     /// How integer sums become real numbers, given scale and bias per output channel.

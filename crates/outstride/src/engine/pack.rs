@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use outstride_kernels::{Kernels, Real, Stored};
 use outstride_spec::{FilterCall, Phase};
 
-use super::panel::MatrixWeights;
+use super::panel::{Grain, MatrixWeights};
 use super::pixel::{self, Block};
 use crate::aligned::Aligned;
 use crate::error::Error;
@@ -163,18 +163,18 @@ impl<T: Real> PackedFilter<T> {
     }
 
     /// Lays the weights out in the order of matrix tiles, too, where those can compute with them.
-    pub(crate) fn prepare_matrix_tiles(&mut self, parts: usize, limits: &Limits) {
-        self.matrix = MatrixWeights::new(self, parts, limits);
+    pub(crate) fn prepare_matrix_tiles(&mut self, grain: Grain, limits: &Limits) {
+        self.matrix = MatrixWeights::new(self, grain, limits);
     }
 
     /// Bytes of all channels of a position of the input, as matrix tiles read it.
     pub(crate) fn part_bytes(&self) -> usize {
-        self.parts() * self.in_channels * size_of::<u16>()
+        self.grain().position_bytes(self.in_channels)
     }
 
-    /// Into how many parts matrix tiles cut numbers.
-    pub(crate) fn parts(&self) -> usize {
-        self.matrix.as_ref().map_or(1, |weights| weights.parts)
+    /// What matrix tiles hold of numbers.
+    pub(crate) fn grain(&self) -> Grain {
+        self.matrix.as_ref().map_or(Grain::Parts(1), |weights| weights.grain)
     }
 
     /// The residues and taps of a phase given by its index.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use outstride_kernels::{KernelName, Real, dtype_of_parts, products_of_parts};
+use outstride_kernels::{KernelName, Real};
 use outstride_spec::{DType, Geometry};
 
 use super::Strides;
@@ -274,7 +274,7 @@ impl Strategy {
             Tasks::Lane(plan) => (Path::Lane, (1, 4), plan.workspace(axes, filter)),
         };
         let isa = if path == Path::Tile { kernels.isa() } else { kernels.vector_isa() };
-        let computed = if path == Path::Tile { dtype_of_parts(filter.parts()) } else { T::DTYPE };
+        let computed = if path == Path::Tile { filter.grain().dtype() } else { T::DTYPE };
         let kernel = KernelName { dtype: computed, family: path.name(), tile, isa };
         Plan {
             geometry: geometry.clone(),
@@ -371,8 +371,8 @@ fn tile_cycles<T: Real>(
     // A single tile of columns needs as many loads as products.
     let narrow = filter.widest_panel() == 1;
     let per_cycle = if narrow { 120.0 } else { 360.0 };
-    let parts = filter.parts();
-    let compute = plan.executed(axes, filter) * products_of_parts(parts) as f64 / per_cycle;
+    let (grain, parts) = (filter.grain(), filter.grain().parts());
+    let compute = plan.executed(axes, filter) * grain.products() / per_cycle;
     compute + around_panels(axes, filter, strides, plan, 0.4 + 0.3 * parts as f64, 0.5 * parts as f64)
 }
 

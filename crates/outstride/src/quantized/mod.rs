@@ -97,7 +97,8 @@ impl<X: Byte> QuantizedConvTranspose<X> {
         let scales = scales(quantization, call.out_channels)?;
         let bias = bias.map_or_else(|| vec![0.0; call.out_channels], <[f32]>::to_vec);
         let canonical = filter.canonical_filter(&call.layout, call.groups);
-        let sums = Arc::new(Sums::new(call, &canonical, scales, bias, options)?);
+        let signed = <X as Element>::DTYPE == DType::I8;
+        let sums = Arc::new(Sums::new(call, signed, &canonical, scales, bias, options)?);
         Ok(QuantizedConvTranspose { signature, sums, input, of: std::marker::PhantomData })
     }
 

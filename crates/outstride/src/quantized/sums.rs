@@ -1,4 +1,4 @@
-//! The engine that forms the sums: in floats that hold all of them exactly.
+//! The engine that forms the sums: in integers, or in floats that hold all of them exactly.
 
 use outstride_spec::{Call, FilterCall};
 
@@ -14,27 +14,35 @@ use outstride_kernels::Stored;
 /// Integers from zero to this are floats of 32 bits, too.
 const EXACT: f64 = (1 << 24) as f64;
 
+/// Tiles of bytes sum in integers of 32 bits.
+const EXACT_IN_TILES: f64 = (1u64 << 31) as f64;
+
 /// Sums of products of bytes.
 #[derive(Debug)]
 pub(super) enum Sums {
-    /// 32 bits hold them, whatever the input.
+    /// Floats of 32 bits hold them, whatever the input, or matrix tiles of bytes form them.
     Small(Engine<f32>, Scaling),
-    /// Only 64 bits do.
+    /// Only floats of 64 bits do.
     Large(Engine<f64>, Scaling),
 }
 
 impl Sums {
     pub(super) fn new(
         call: &FilterCall,
+        signed: bool,
         filter: &TensorView<'_, i8>,
         scales: Vec<f32>,
         bias: Vec<f32>,
         options: &Options,
     ) -> Result<Self, Error> {
-        if greatest_sum(filter, None) < EXACT {
-            let engine = Engine::<f32>::new(call, filter, None, options)?;
-            let scaling = engine.scaling(scales, bias);
-            return Ok(Sums::Small(engine, scaling));
+        let greatest = greatest_sum(filter, None);
+        if greatest < EXACT_IN_TILES {
+            let mut engine = Engine::<f32>::new(call, filter, None, options)?;
+            let small = greatest < EXACT;
+            if engine.use_byte_tiles(signed, !small, options) || small {
+                let scaling = engine.scaling(scales, bias);
+                return Ok(Sums::Small(engine, scaling));
+            }
         }
         let engine = Engine::<f64>::new(call, filter, None, options)?;
         let scaling = engine.scaling(scales, bias);

@@ -35,10 +35,19 @@ macro_rules! fetch {
 /// Four products of the current inputs and weights.
 macro_rules! square {
     () => {
-        "tdpbf16ps tmm0, tmm4, tmm6
-         tdpbf16ps tmm1, tmm4, tmm7
-         tdpbf16ps tmm2, tmm5, tmm6
-         tdpbf16ps tmm3, tmm5, tmm7"
+        square!("tdpbf16ps")
+    };
+    ($product:literal) => {
+        concat!(
+            $product,
+            " tmm0, tmm4, tmm6\n",
+            $product,
+            " tmm1, tmm4, tmm7\n",
+            $product,
+            " tmm2, tmm5, tmm6\n",
+            $product,
+            " tmm3, tmm5, tmm7"
+        )
     };
 }
 
@@ -170,21 +179,52 @@ two_by_two! {
     square!(),
 }
 
+two_by_two! {
+    two_by_two_unsigned, 1:
+    "/* {part} */",
+    "tileloadd tmm6, [{weights} + {row} + 0]",
+    "tileloadd tmm7, [{weights} + {row} + 1024]",
+    "tileloadd tmm4, [{first} + {row}]",
+    "tileloadd tmm5, [{second} + {row}]",
+    fetch!(),
+    square!("tdpbusd"),
+}
+
+two_by_two! {
+    two_by_two_signed, 1:
+    "/* {part} */",
+    "tileloadd tmm6, [{weights} + {row} + 0]",
+    "tileloadd tmm7, [{weights} + {row} + 1024]",
+    "tileloadd tmm4, [{first} + {row}]",
+    "tileloadd tmm5, [{second} + {row}]",
+    fetch!(),
+    square!("tdpbssd"),
+}
+
 /// The current part of four tiles of rows by the current weights.
 macro_rules! column {
     () => {
-        "lea {first}, [{rows0} + {offset}]
-         tileloadd tmm4, [{first} + {row}]
-         tdpbf16ps tmm0, tmm4, tmm6
-         lea {first}, [{rows1} + {offset}]
-         tileloadd tmm5, [{first} + {row}]
-         tdpbf16ps tmm1, tmm5, tmm6
-         lea {first}, [{rows2} + {offset}]
-         tileloadd tmm4, [{first} + {row}]
-         tdpbf16ps tmm2, tmm4, tmm6
-         lea {first}, [{rows3} + {offset}]
-         tileloadd tmm5, [{first} + {row}]
-         tdpbf16ps tmm3, tmm5, tmm6"
+        column!("tdpbf16ps")
+    };
+    ($product:literal) => {
+        concat!(
+            "lea {first}, [{rows0} + {offset}]
+             tileloadd tmm4, [{first} + {row}]\n",
+            $product,
+            " tmm0, tmm4, tmm6
+             lea {first}, [{rows1} + {offset}]
+             tileloadd tmm5, [{first} + {row}]\n",
+            $product,
+            " tmm1, tmm5, tmm6
+             lea {first}, [{rows2} + {offset}]
+             tileloadd tmm4, [{first} + {row}]\n",
+            $product,
+            " tmm2, tmm4, tmm6
+             lea {first}, [{rows3} + {offset}]
+             tileloadd tmm5, [{first} + {row}]\n",
+            $product,
+            " tmm3, tmm5, tmm6"
+        )
     };
 }
 
@@ -282,4 +322,20 @@ four_by_one! {
     "mov {offset}, [{step}]",
     fetch!(),
     column!(),
+}
+
+four_by_one! {
+    four_by_one_unsigned, 1:
+    "/* {part} */",
+    "tileloadd tmm6, [{weights} + {row} + 0]",
+    fetch!(),
+    column!("tdpbusd"),
+}
+
+four_by_one! {
+    four_by_one_signed, 1:
+    "/* {part} */",
+    "tileloadd tmm6, [{weights} + {row} + 0]",
+    fetch!(),
+    column!("tdpbssd"),
 }

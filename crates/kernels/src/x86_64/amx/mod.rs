@@ -23,6 +23,8 @@ pub(crate) fn is_available() -> bool {
 fn cpu_has_tiles() -> bool {
     const BF16: u32 = 1 << 22;
     const TILE: u32 = 1 << 24;
+    const INT8: u32 = 1 << 25;
+    const ALL: u32 = BF16 | TILE | INT8;
     const SYSTEM_SAVES_VECTORS: u32 = 1 << 27;
     const TILE_STATE: u64 = 0b11 << 17;
     if cpuid(0).eax < 7 || cpuid(1).ecx & SYSTEM_SAVES_VECTORS == 0 {
@@ -30,7 +32,7 @@ fn cpu_has_tiles() -> bool {
     }
     // SAFETY: the CPU has just said that the instruction exists.
     let saved = unsafe { saved_state() };
-    cpuid(7).edx & (BF16 | TILE) == BF16 | TILE && saved & TILE_STATE == TILE_STATE
+    cpuid(7).edx & ALL == ALL && saved & TILE_STATE == TILE_STATE
 }
 
 /// What the CPU says of itself.
@@ -119,9 +121,16 @@ pub(crate) const KERNELS: MatrixKernels = MatrixKernels {
         [blocks::four_by_one_halves, blocks::two_by_two_halves],
         [blocks::four_by_one_thirds, blocks::two_by_two_thirds],
     ],
+    byte_blocks: [
+        [blocks::four_by_one_unsigned, blocks::two_by_two_unsigned],
+        [blocks::four_by_one_signed, blocks::two_by_two_signed],
+    ],
     split: [rows::split::<1>, rows::split::<2>, rows::split::<3>],
     copy_rows: rows::copy_rows,
     turn_rows: rows::turn_rows,
+    copy_byte_rows: rows::copy_byte_rows,
+    turn_byte_rows: rows::turn_byte_rows,
+    integers_to_reals: rows::integers_to_reals,
     are_sound: rows::are_sound,
     add_bias: rows::add_bias,
 };

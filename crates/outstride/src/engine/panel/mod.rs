@@ -25,8 +25,8 @@ use super::boxes::Boxes;
 use super::channels::{self, ChannelBlocks};
 use super::pack::{Form, PackedFilter, Panels};
 use bundle::{Bundle, Member};
-pub(crate) use matrix::MatrixWeights;
 use matrix::parts_len;
+pub(crate) use matrix::{Grain, MatrixWeights};
 use rows::Strips;
 
 /// Weights that one step of the sums of a panel group reads: they stay in the second-level cache while the positions of a
@@ -175,7 +175,7 @@ impl PanelPlan {
                         && bytes.saturating_mul(filter.in_channels) <= BOX_BYTES
                 }
                 Arithmetic::Tiles => {
-                    let few_passes = FEW_PASSES_BYTES[0] + (filter.parts() - 1) * FEW_PASSES_BYTES[1];
+                    let few_passes = FEW_PASSES_BYTES[0] + (filter.grain().parts() - 1) * FEW_PASSES_BYTES[1];
                     let limit = if weights > SHARED_WEIGHT_BYTES { few_passes } else { PART_BYTES };
                     input.saturating_mul(filter.part_bytes()) <= limit
                 }
@@ -233,7 +233,10 @@ impl PanelPlan {
         let executed: f64 = self.bundles.iter().flat_map(|bundle| &bundle.members).map(of_member).sum();
         let (channels, rows) = match self.arithmetic {
             Arithmetic::Vectors => (filter.in_channels, 1.0),
-            Arithmetic::Tiles => (filter.in_channels.next_multiple_of(PART_ROW), self.rows_of_tiles(axes)),
+            Arithmetic::Tiles => {
+                let row = filter.grain().row_channels();
+                (filter.in_channels.next_multiple_of(row), self.rows_of_tiles(axes))
+            }
         };
         executed * rows * (channels * filter.groups) as f64
     }

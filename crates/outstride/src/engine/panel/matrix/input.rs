@@ -7,6 +7,7 @@ use super::super::super::axis::Span;
 use super::super::super::channels::{copy_block, copy_row, position_strides};
 use super::super::super::pack::PackedFilter;
 use super::super::super::problem::Problem;
+use super::grain::Grain;
 use crate::aligned::Aligned;
 
 /// A box of the input with zeros around it: `[32 channels][part][position][channel]`.
@@ -24,7 +25,8 @@ pub(in crate::engine::panel) struct PartsInput<'a> {
 
 /// Elements of a copy of so many positions. Tiles may read on behind the last one.
 pub(in crate::engine::panel) fn parts_len<T: Real>(positions: usize, filter: &PackedFilter<T>) -> usize {
-    filter.in_channels.div_ceil(PART_ROW) * filter.parts() * (positions + TILE_ROWS) * PART_ROW
+    let grain = filter.grain();
+    filter.in_channels.div_ceil(grain.row_channels()) * grain.parts() * (positions + TILE_ROWS) * PART_ROW
 }
 
 impl<'a> PartsInput<'a> {
@@ -43,15 +45,16 @@ impl<'a> PartsInput<'a> {
         let element_strides: Vec<isize> =
             strides.iter().map(|&stride| (stride * PART_ROW) as isize).collect();
         let part_stride = (positions + TILE_ROWS) * PART_ROW;
-        let count = problem.filter.parts();
+        let (count, row_channels) = (problem.filter.grain().parts(), problem.filter.grain().row_channels());
         let parts = parts.at_least(parts_len(positions, problem.filter));
         let mut tiny = false;
         for (step, parts) in parts.chunks_exact_mut(count * part_stride).enumerate() {
-            let first = step * PART_ROW;
-            let there = PART_ROW.min(channels - first);
+            let first = step * row_channels;
+            let there = row_channels.min(channels - first);
             let block = Block { problem, group, first, channels: there, needed, strides: &element_strides };
-            tiny |= match T::as_f32_source(&problem.x) {
-                Some(x) if x.dtype() == DType::Bf16 => block.copy_parts(x, session, parts),
+            tiny |= match (T::as_f32_source(&problem.x), problem.filter.grain()) {
+                (Some(x), Grain::Bytes { .. }) => block.copy_bytes(x, session, parts),
+                (Some(x), _) if x.dtype() == DType::Bf16 => block.copy_parts(x, session, parts),
                 _ => block.split(count, session, whole.at_least(positions * PART_ROW), parts, part_stride),
             };
             for part in parts.chunks_exact_mut(part_stride) {
@@ -114,7 +117,16 @@ impl<T: Real> Block<'_, T> {
         let row = |from: isize, distances: &[isize], count: usize, target: &mut [T], pitch: usize| {
             copy_row(self.problem, from, distances, count, target, pitch);
         };
-        copy_block(self.problem, self.begin(), self.channels, self.needed, self.strides, whole, row);
+        let outside = T::default();
+        copy_block(
+            self.problem,
+            self.begin(),
+            self.channels,
+            self.needed,
+            self.strides,
+            (whole, outside),
+            row,
+        );
         T::as_f32(whole).is_some_and(|whole| session.split(parts, whole, target, part_stride))
     }
 
@@ -137,7 +149,38 @@ impl<T: Real> Block<'_, T> {
             };
         };
         // Rows are whole, whether or not there are that many channels.
-        copy_block(self.problem, self.begin(), PART_ROW, self.needed, self.strides, target, row);
+        copy_block(self.problem, self.begin(), PART_ROW, self.needed, self.strides, (target, 0), row);
         tiny
+    }
+
+    /// Copies bytes, and outside the input what stands for zero. None of them is tiny.
+    fn copy_bytes(&self, x: &Source<'_, f32>, session: &MatrixSession, target: &mut [u16]) -> bool {
+        let along = self.problem.axes[self.needed.len() - 1].x_stride;
+        let channel = self.problem.x_channel_stride;
+        let distances: Vec<isize> = (0..self.channels as isize).map(|index| index * channel).collect();
+        let row = |from: isize, _: &[isize], count: usize, target: &mut [u16], pitch: usize| {
+            if channel == 1 {
+                session.copy_byte_rows(
+                    x,
+                    from,
+                    along,
+                    count,
+                    self.channels,
+                    PartRows { memory: target, pitch },
+                );
+            } else if along == 1 {
+                session.turn_byte_rows(x, from, &distances, count, PartRows { memory: target, pitch });
+            } else {
+                for position in 0..count {
+                    let memory = &mut target[position * pitch..];
+                    let from = from + position as isize * along;
+                    session.turn_byte_rows(x, from, &distances, 1, PartRows { memory, pitch });
+                }
+            }
+        };
+        let zero = x.zero_point() as i32 as u8;
+        let outside = u16::from_ne_bytes([zero, zero]);
+        copy_block(self.problem, self.begin(), PART_ROW, self.needed, self.strides, (target, outside), row);
+        false
     }
 }

@@ -1,5 +1,6 @@
 //! Sums by matrix tiles: positions × output channels, 32 input channels at a time.
 
+mod grain;
 mod input;
 mod row_blocks;
 mod weights;
@@ -10,6 +11,7 @@ use outstride_kernels::{
     FETCHED_BY_STEP, MatrixBlock, MatrixSession, MatrixStep, PART_ROW, Real, TILE_ROWS, TINY, VANISHING,
 };
 
+pub(crate) use grain::Grain;
 pub(crate) use weights::MatrixWeights;
 
 use super::super::problem::Problem;
@@ -58,6 +60,7 @@ impl<T: Real> MatrixSums<'_, T> {
         sums: &mut [T],
     ) {
         let mut steps = Vec::new();
+        let mut less = Vec::new();
         for (number, member) in self.site.bundle.members.iter().enumerate() {
             let prepared = panels.panel(0, number);
             let row_blocks = row_blocks.of(self.site, number, row_tiles(prepared));
@@ -81,6 +84,7 @@ impl<T: Real> MatrixSums<'_, T> {
                     if known != Some(windows) {
                         let len = self.weights.step_len(prepared.panel);
                         self.plan_steps(member, blocks.block(block), current, len, windows, &mut steps);
+                        self.add_up_zeros(member, member.panels.start + panel, prepared, windows, &mut less);
                         known = Some(windows);
                     }
                     let place = panels.place(0, number, first);
@@ -89,7 +93,7 @@ impl<T: Real> MatrixSums<'_, T> {
                     let fetch = next.get(fetched..).unwrap_or(current).as_ptr();
                     self.multiply(prepared, first, &steps, fetch, block > 0, out);
                     if block + 1 == blocks.len() {
-                        self.finish(member, prepared, first, &pieces, out);
+                        self.finish(member, prepared, first, &pieces, &less, out);
                         if let Some(store) = stores.get(number) {
                             store.store(pieces, first, out, panels.tile_len());
                         }
@@ -97,6 +101,44 @@ impl<T: Real> MatrixSums<'_, T> {
                 }
             }
         }
+    }
+
+    /// Of bytes, what a position adds to the sums of a panel whose inputs all stand for zero, with the taps of the windows.
+    fn add_up_zeros(
+        &self,
+        member: &Member,
+        panel: usize,
+        prepared: &Prepared<'_, T>,
+        windows: &[Range<usize>],
+        less: &mut Vec<i32>,
+    ) {
+        less.clear();
+        let zero_point = self.site.problem.x.zero_point().to_f64() as i32;
+        let tap_sums = self.weights.tap_sums(self.site.group, panel);
+        less.resize(prepared.width(), 0);
+        if zero_point == 0 || tap_sums.is_empty() {
+            return;
+        }
+        for (tap, _) in self.taps(member, windows) {
+            let sums = &tap_sums[tap * prepared.width()..][..prepared.width()];
+            less.iter_mut().zip(sums).for_each(|(less, sum)| *less += zero_point * sum);
+        }
+    }
+
+    /// The numbers of the taps of the windows, and how far from a position they read.
+    fn taps(&self, member: &Member, windows: &[Range<usize>]) -> Vec<(usize, isize)> {
+        let mut taps = vec![(0, 0isize)];
+        for (axis, window) in windows.iter().enumerate() {
+            let deltas = &member.deltas[axis];
+            let with = |&(number, distance): &(usize, isize)| {
+                window.clone().map(move |tap| {
+                    let shift = member.spans[axis].first - deltas[tap] as i64;
+                    (number * deltas.len() + tap, distance + shift as isize * self.input.strides[axis])
+                })
+            };
+            taps = taps.iter().flat_map(with).collect();
+        }
+        taps
     }
 
     /// The steps of a block of channels with the taps of the windows.
@@ -109,19 +151,8 @@ impl<T: Real> MatrixSums<'_, T> {
         windows: &[Range<usize>],
         steps: &mut Vec<MatrixStep>,
     ) {
-        let mut taps = vec![(0, 0isize)];
-        for (axis, window) in windows.iter().enumerate() {
-            let deltas = &member.deltas[axis];
-            let with = |&(number, distance): &(usize, isize)| {
-                window.clone().map(move |tap| {
-                    let shift = member.spans[axis].first - deltas[tap] as i64;
-                    (number * deltas.len() + tap, distance + shift as isize * self.input.strides[axis])
-                })
-            };
-            taps = taps.iter().flat_map(with).collect();
-        }
         steps.clear();
-        for (tap, distance) in taps {
+        for (tap, distance) in self.taps(member, windows) {
             for step in 0..count {
                 let row = distance * (PART_ROW * size_of::<u16>()) as isize;
                 steps.push(MatrixStep {
@@ -150,18 +181,32 @@ impl<T: Real> MatrixSums<'_, T> {
         assert!(out.len() >= row_tiles(prepared) * TILE_ROWS * prepared.width());
         // SAFETY: tiles begin at positions of the box; with any of the steps' distances, these and the 15 behind them are
         // inside the copy. Every step's weights are of a panel as wide. The output was just checked.
-        unsafe { self.session.multiply(self.weights.parts, prepared.panel.vectors, &block) };
+        unsafe {
+            match self.weights.grain {
+                Grain::Parts(parts) => self.session.multiply(parts, prepared.panel.vectors, &block),
+                Grain::Bytes { signed } => {
+                    self.session.multiply_bytes(signed, prepared.panel.vectors, &block);
+                }
+            }
+        }
     }
 
-    /// Adds the bias, and replaces what tiles cannot compute.
+    /// Adds the bias, and replaces what tiles cannot compute; of bytes, takes `less` away instead.
     fn finish(
         &self,
         member: &Member,
         prepared: &Prepared<'_, T>,
         first: usize,
         pieces: &Range<usize>,
+        less: &[i32],
         out: &mut [T],
     ) {
+        let Problem { filter, finish, .. } = self.site.problem;
+        if let (Grain::Bytes { .. }, Some(sums)) = (self.weights.grain, T::as_f32_mut(out)) {
+            self.session.integers_to_reals(sums, less);
+            finish.apply(filter.kernels, out, prepared.scales);
+            return;
+        }
         let tiny = self.input.tiny || self.weights.tiny;
         // The bias hides what vanished.
         let sound = !tiny || T::as_f32(out).is_some_and(|sums| self.session.are_sound(sums, tiny));
@@ -179,7 +224,6 @@ impl<T: Real> MatrixSums<'_, T> {
             let sums = &mut out[at..at + prepared.width()];
             exact.replace(self.site.positions.index(position), sums, &doubtful);
         }
-        let Problem { filter, finish, .. } = self.site.problem;
         finish.apply(filter.kernels, out, prepared.scales);
     }
 

@@ -1,8 +1,9 @@
 //! The weights in the order of matrix tiles.
 
-use outstride_kernels::{PART_ROW, Real, TINY, parts};
+use outstride_kernels::{Real, TINY, parts};
 
 use super::super::super::pack::{Form, PackedFilter, Panel, Panels};
+use super::grain::Grain;
 use crate::aligned::Aligned;
 use crate::limits::Limits;
 
@@ -16,14 +17,15 @@ const WORTHWHILE_CHANNELS: usize = 8;
 const TILE_LEN: usize = 512;
 
 /// The weights of all panels, per group: `[block of channels][tap][32 channels][part][tile of columns][pair of
-/// channels][column][channel of the pair]`.
+/// channels][column][channel of the pair]`; of bytes, 64 channels at a time and four instead of two together.
 #[derive(Debug)]
 pub(crate) struct MatrixWeights {
     weights: Aligned<u16>,
     /// Per panel, where its weights begin within a group; at last, the length of a group.
     begins: Vec<usize>,
-    /// Parts of every number.
-    pub(crate) parts: usize,
+    pub(crate) grain: Grain,
+    /// Of bytes, per group and panel, the sums over the channels of every tap and column: what a zero point adds.
+    tap_sums: Vec<Vec<i32>>,
     /// Whether some are [tiny](TINY).
     pub(super) tiny: bool,
 }
@@ -36,9 +38,9 @@ pub(super) struct StepBlocks {
 }
 
 impl StepBlocks {
-    fn new(channels: usize, taps: usize, parts: usize) -> Self {
-        let per_block = (PARTS_PER_BLOCK / parts / taps.max(1)).max(1);
-        StepBlocks { steps: channels.div_ceil(PART_ROW), per_block }
+    fn new(channels: usize, taps: usize, grain: Grain) -> Self {
+        let per_block = (PARTS_PER_BLOCK / grain.parts() / taps.max(1)).max(1);
+        StepBlocks { steps: channels.div_ceil(grain.row_channels()), per_block }
     }
 
     pub(super) fn len(self) -> usize {
@@ -56,7 +58,7 @@ impl MatrixWeights {
     /// Or why there are none.
     pub(crate) fn new<T: Real>(
         filter: &PackedFilter<T>,
-        parts: usize,
+        grain: Grain,
         limits: &Limits,
     ) -> Result<Self, &'static str> {
         let Form::Panels(Panels { panels, .. }) = &filter.form else {
@@ -70,15 +72,15 @@ impl MatrixWeights {
         }
         let mut begins = vec![0usize];
         for panel in panels {
-            let steps = panel.taps() * filter.in_channels.div_ceil(PART_ROW);
+            let steps = panel.taps() * filter.in_channels.div_ceil(grain.row_channels());
             begins
-                .push(begins[begins.len() - 1].saturating_add(steps.saturating_mul(step_len(panel, parts))));
+                .push(begins[begins.len() - 1].saturating_add(steps.saturating_mul(step_len(panel, grain))));
         }
         let len = begins[panels.len()].saturating_mul(filter.groups);
         let no_memory = "no memory for the weights in parts";
         limits.check_bytes("the weights in parts", len, size_of::<u16>()).map_err(|_| no_memory)?;
         let weights = Aligned::zeros(len).map_err(|_| no_memory)?;
-        let mut packed = MatrixWeights { weights, begins, parts, tiny: false };
+        let mut packed = MatrixWeights { weights, begins, grain, tap_sums: Vec::new(), tiny: false };
         for group in 0..filter.groups {
             for (index, panel) in panels.iter().enumerate() {
                 let source = T::as_f32(filter.panel_weights(group, panel)).unwrap_or_default();
@@ -88,7 +90,14 @@ impl MatrixWeights {
                 }
                 packed.tiny |= source.iter().any(|weight| *weight != 0.0 && weight.abs() < TINY);
                 let range = packed.range(group, index);
-                pack(source, panel, filter.in_channels, parts, &mut packed.weights.as_mut_slice()[range]);
+                let target = &mut packed.weights.as_mut_slice()[range];
+                match grain {
+                    Grain::Parts(_) => pack(source, panel, filter.in_channels, grain, pack_parts, target),
+                    Grain::Bytes { .. } => {
+                        pack(source, panel, filter.in_channels, grain, pack_bytes, target);
+                        packed.tap_sums.push(tap_sums(source, panel));
+                    }
+                }
             }
         }
         Ok(packed)
@@ -101,12 +110,18 @@ impl MatrixWeights {
 
     /// Elements of a step of a panel.
     pub(super) fn step_len(&self, panel: &Panel) -> usize {
-        step_len(panel, self.parts)
+        step_len(panel, self.grain)
     }
 
     /// How the channels of a filter are cut into blocks for so many taps.
     pub(super) fn blocks(&self, channels: usize, taps: usize) -> StepBlocks {
-        StepBlocks::new(channels, taps, self.parts)
+        StepBlocks::new(channels, taps, self.grain)
+    }
+
+    /// Of bytes, the sums over the channels of every tap and column of a panel.
+    pub(super) fn tap_sums(&self, group: usize, index: usize) -> &[i32] {
+        let panels = self.begins.len() - 1;
+        self.tap_sums.get(group * panels + index).map_or(&[], Vec::as_slice)
     }
 
     /// The weights of a panel.
@@ -119,32 +134,65 @@ impl MatrixWeights {
     }
 }
 
-fn step_len(panel: &Panel, parts: usize) -> usize {
-    parts * panel.vectors * TILE_LEN
+fn step_len(panel: &Panel, grain: Grain) -> usize {
+    grain.parts() * panel.vectors * TILE_LEN
 }
 
-/// Lays out `[tap][channel][column]`.
-fn pack(source: &[f32], panel: &Panel, channels: usize, count: usize, target: &mut [u16]) {
+/// Lays out `[tap][channel][column]`. `put` puts a weight of a channel of a row and a column into a step of so many tiles of
+/// columns.
+fn pack(
+    source: &[f32],
+    panel: &Panel,
+    channels: usize,
+    grain: Grain,
+    put: fn(f32, (usize, usize), usize, &mut [u16]),
+    target: &mut [u16],
+) {
     let taps = panel.taps();
     let width = source.len() / (taps * channels).max(1);
-    let blocks = StepBlocks::new(channels, taps, count);
-    let mut steps = target.chunks_exact_mut(step_len(panel, count));
+    let blocks = StepBlocks::new(channels, taps, grain);
+    let mut steps = target.chunks_exact_mut(step_len(panel, grain));
     for block in 0..blocks.len() {
         let (first, steps_of_block) = blocks.block(block);
         for tap in 0..taps {
             for (step, target) in (first..first + steps_of_block).zip(&mut steps) {
-                let first = step * PART_ROW;
-                for channel in first..channels.min(first + PART_ROW) {
+                let first = step * grain.row_channels();
+                for channel in first..channels.min(first + grain.row_channels()) {
                     let row = &source[(tap * channels + channel) * width..][..width];
                     for (column, &weight) in row.iter().enumerate() {
-                        let (tile, column) = (column / 16, column % 16);
-                        let within = (channel - first) / 2 * 32 + column * 2 + channel % 2;
-                        for (part, value) in parts(weight).into_iter().enumerate().take(count) {
-                            target[(part * panel.vectors + tile) * TILE_LEN + within] = value;
-                        }
+                        put(weight, (channel - first, column), panel.vectors, target);
                     }
                 }
             }
         }
     }
+}
+
+fn pack_parts(weight: f32, (channel, column): (usize, usize), tiles: usize, step: &mut [u16]) {
+    let within = channel / 2 * 32 + column % 16 * 2 + channel % 2;
+    let parts = parts(weight).into_iter().zip(step.chunks_exact_mut(tiles * TILE_LEN));
+    for (value, of_part) in parts {
+        of_part[column / 16 * TILE_LEN + within] = value;
+    }
+}
+
+fn pack_bytes(weight: f32, (channel, column): (usize, usize), _tiles: usize, step: &mut [u16]) {
+    let within = channel / 4 * 64 + column % 16 * 4 + channel % 4;
+    let pair = &mut step[column / 16 * TILE_LEN + within / 2];
+    let mut bytes = pair.to_ne_bytes();
+    bytes[within % 2] = weight as i8 as u8;
+    *pair = u16::from_ne_bytes(bytes);
+}
+
+/// Per tap and column, the sum over the channels of `[tap][channel][column]`.
+fn tap_sums(source: &[f32], panel: &Panel) -> Vec<i32> {
+    let tap = |weights: &[f32]| {
+        let width = panel.vectors * 16;
+        let mut sums = vec![0; width];
+        for row in weights.chunks_exact(width) {
+            sums.iter_mut().zip(row).for_each(|(sum, &weight)| *sum += weight as i32);
+        }
+        sums
+    };
+    source.chunks_exact((source.len() / panel.taps().max(1)).max(1)).flat_map(tap).collect()
 }
