@@ -256,7 +256,10 @@ impl<T: Real> Kernels<T> {
                 };
                 [of_parts(2, 2), of_parts(4, 1)]
             });
-            return if self.matrix.is_some() { tiles.collect() } else { Vec::new() };
+            let bytes = [DType::I8, DType::U8].into_iter().flat_map(|dtype| {
+                [(2, 2), (4, 1)].map(|(rows, columns)| KernelName { dtype, ..name("tile", rows, columns) })
+            });
+            return if self.matrix.is_some() { tiles.chain(bytes).collect() } else { Vec::new() };
         }
         let panels = (1..=2).rev().map(|vectors| name("panel", self.panel_rows(), vectors));
         let pixels = self.pixel_shapes().map(|(columns, vectors)| name("pixel", columns, vectors));
