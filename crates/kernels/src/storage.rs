@@ -74,6 +74,16 @@ pub(crate) trait Convert<Q>: Simd {
     fn scalar_from(value: Q) -> Self::Scalar;
     fn scalar_to(value: Self::Scalar) -> Q;
 
+    /// Stores two vectors, one behind the other.
+    #[inline(always)]
+    unsafe fn store_two_as(to: *mut Q, values: [Self::Vector; 2]) {
+        // SAFETY: the caller vouches for the instruction set and as many elements.
+        unsafe {
+            Self::store_as(to, values[0]);
+            Self::store_as(to.add(Self::LANES), values[1]);
+        }
+    }
+
     /// Stores as many elements as a line has; with `STREAM` past the caches, if there is a way, to the begin of a line.
     #[inline(always)]
     unsafe fn store_line<const STREAM: bool>(to: *mut Q, from: *const Self::Scalar) {

@@ -1,7 +1,7 @@
 //! Turning rows into columns: how channels-first memory meets kernels whose vectors run over channels.
 
 use crate::simd::Simd;
-use crate::storage::Convert;
+use crate::storage::{Convert, LINE};
 
 /// The most lanes of any vector.
 const MAX_LANES: usize = 16;
@@ -23,8 +23,11 @@ pub(crate) unsafe fn transpose<S: Convert<From> + Convert<To>, From, To>(
     stride: isize,
 ) {
     const { assert!(S::LANES <= MAX_LANES && S::LANES.is_power_of_two()) };
-    let lines = distances.len() >= LONG_RUN && stride % S::LANES as isize == 0;
-    let head = if lines { target.align_offset(S::LANES * size_of::<To>()).min(distances.len()) } else { 0 };
+    // Two vectors at once, if a line takes both.
+    let two = 2 * S::LANES * size_of::<To>() <= LINE;
+    let run = if two { 2 * S::LANES } else { S::LANES };
+    let lines = distances.len() >= LONG_RUN && stride % run as isize == 0;
+    let head = if lines { target.align_offset(run * size_of::<To>()).min(distances.len()) } else { 0 };
     let (head, rest) = distances.split_at(head);
     for column in (0..columns).step_by(S::LANES) {
         let width = S::LANES.min(columns - column);
@@ -36,6 +39,12 @@ pub(crate) unsafe fn transpose<S: Convert<From> + Convert<To>, From, To>(
                 block::<S, From, To>(source, rows, width, target, stride);
                 target = target.wrapping_add(rows.len());
             }
+            let mut rest = rest;
+            while two && width == S::LANES && rest.len() >= run {
+                two_blocks::<S, From, To>(source, &rest[..run], target, stride);
+                target = target.wrapping_add(run);
+                rest = &rest[run..];
+            }
             for rows in rest.chunks(S::LANES) {
                 if rows.len() == S::LANES && width == S::LANES {
                     whole_block::<S, From, To>(source, rows, target, stride);
@@ -44,6 +53,33 @@ pub(crate) unsafe fn transpose<S: Convert<From> + Convert<To>, From, To>(
                 }
                 target = target.wrapping_add(rows.len());
             }
+        }
+    }
+}
+
+/// Twice as many rows as a vector has lanes, and as many columns.
+///
+/// # Safety
+///
+/// As [`transpose`], of which it is a part.
+#[inline(always)]
+unsafe fn two_blocks<S: Convert<From> + Convert<To>, From, To>(
+    source: *const From,
+    distances: &[isize],
+    target: *mut To,
+    stride: isize,
+) {
+    // SAFETY: the caller vouches for all of it.
+    unsafe {
+        let mut halves = [[S::splat(S::Scalar::default()); MAX_LANES]; 2];
+        for (vectors, distances) in halves.iter_mut().zip(distances.chunks_exact(S::LANES)) {
+            for row in 0..S::LANES {
+                vectors[row] = S::load_as(source.offset(distances[row]));
+            }
+            *vectors = turned::<S>(*vectors);
+        }
+        for column in 0..S::LANES {
+            S::store_two_as(target.offset(column as isize * stride), [halves[0][column], halves[1][column]]);
         }
     }
 }

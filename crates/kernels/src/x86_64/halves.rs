@@ -8,6 +8,17 @@ use super::avx2::Avx2F32;
 use super::avx512::Avx512F32;
 use crate::storage::Convert;
 
+/// Both halves of a vector.
+///
+/// # Safety
+///
+/// The CPU must have AVX-512.
+#[inline(always)]
+unsafe fn joined(low: __m256i, high: __m256i) -> __m512i {
+    // SAFETY: the caller vouches for AVX-512.
+    unsafe { _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high) }
+}
+
 /// The 16 bits of the nearest values, ties to even. The instruction for it would take numbers near zero for zero.
 ///
 /// # Safety
@@ -141,11 +152,16 @@ macro_rules! halves_512 {
             }
 
             #[inline(always)]
+            unsafe fn store_two_as(to: *mut $type, [low, high]: [__m512; 2]) {
+                // SAFETY: the caller vouches for AVX-512 and 32 writable elements.
+                unsafe { _mm512_storeu_si512(to.cast(), joined($bits(low), $bits(high))) }
+            }
+
+            #[inline(always)]
             unsafe fn store_line<const STREAM: bool>(to: *mut $type, from: *const f32) {
                 // SAFETY: the caller vouches for AVX-512 and a line's elements, and that they begin a line to stream to.
                 unsafe {
-                    let halves = [$bits(_mm512_loadu_ps(from)), $bits(_mm512_loadu_ps(from.add(16)))];
-                    let line = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(halves[0]), halves[1]);
+                    let line = joined($bits(_mm512_loadu_ps(from)), $bits(_mm512_loadu_ps(from.add(16))));
                     if STREAM {
                         _mm512_stream_si512(to.cast(), line)
                     } else {
