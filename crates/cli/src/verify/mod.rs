@@ -36,7 +36,8 @@ use ulps::Errors;
 ///
 /// With --expect, the output of one layer is compared with a file. Where they differ, known ways of getting the operator
 /// wrong are tried: a flipped kernel, pads on the other side, interleaved groups, a misread layout, another dialect's
-/// rules. Those that give the file's values are named.
+/// rules. Those that give the file's values are named. Where none does, shifts of the output are tried, then two
+/// mistakes at once.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct VerifyArgs {
@@ -60,7 +61,7 @@ pub(crate) struct VerifyArgs {
     expect: Option<PathBuf>,
 
     /// How far an element may be off, in units in the last place of the sum of the products' magnitudes; by default as
-    /// many as there are products
+    /// many as there are products, and none for integers
     #[arg(long, value_name = "ULPS")]
     tolerance: Option<f64>,
 
