@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 use outstride::{Element, Real, Tensor, TensorView, bf16, f16};
 use outstride_io::layers::Layer;
 
@@ -16,6 +15,7 @@ use crate::Verdict;
 use crate::layers::{FloatType, LayerArgs, Layout, input, input_shape, operator};
 use crate::machine::{Roofline, Team};
 use crate::output::write_json;
+use crate::progress;
 use report::{Measured, Row, Total};
 
 /// Time layers on this machine
@@ -73,7 +73,7 @@ pub(crate) fn run(args: &BenchArgs, out: &mut dyn Write) -> Result<Verdict> {
 fn run_in<T: Element<Wide = f64, Widened: Real>>(args: &BenchArgs, out: &mut dyn Write) -> Result<Verdict> {
     let layers = args.layers.layers()?;
     let team = Team::new(args.layers.threads())?;
-    let progress = progress(layers.len());
+    let progress = progress::bar(layers.len());
     progress.set_message("measuring the machine");
     let roofline = Roofline::measure::<T::Widened>(&team, T::DTYPE)?;
     let id_width = layers.iter().map(|layer| layer.id.chars().count()).max().unwrap_or(0).max("layer".len());
@@ -146,14 +146,4 @@ fn write_machine(
     )?;
     report::write_header(out, id_width)?;
     out.flush()
-}
-
-/// A bar on stderr; invisible where that is no terminal.
-fn progress(layers: usize) -> ProgressBar {
-    let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {msg}");
-    let bar = ProgressBar::new(layers as u64);
-    match style {
-        Ok(style) => bar.with_style(style),
-        Err(_) => bar,
-    }
 }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, ValueEnum};
+use indicatif::ProgressBar;
 use outstride::DialectName;
 use outstride_io::AnyTensor;
 use outstride_io::model::ModelLayer;
@@ -176,7 +177,7 @@ fn weights(
     task.make_up(&mut evaluator, shapes, args.random)?;
     let third = if crate::model::takes_sizes(layer.dialect) { None } else { layer.node.input(2) };
     let names: Vec<String> = layer.node.input(1).into_iter().chain(third).map(str::to_owned).collect();
-    evaluator.evaluate(&names)?;
+    evaluator.evaluate(&names, &ProgressBar::hidden())?;
     let value = |name: &str| evaluator.get(name).cloned();
     let filter = layer.node.input(1).and_then(value).context("the layer has no filter")?;
     Ok((filter, third.and_then(value)))

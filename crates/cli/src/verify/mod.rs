@@ -24,6 +24,7 @@ use crate::convolve::{Tensors, output_shape_values};
 use crate::graph::Evaluator;
 use crate::model::{ModelArgs, Shapes, select, takes_sizes};
 use crate::output::{sizes, write_columns, write_json};
+use crate::progress;
 use crate::run::{InputArg, Task, read_inputs};
 use canonical::Canonical;
 use ulps::Errors;
@@ -104,7 +105,7 @@ pub(crate) fn run(args: &VerifyArgs, out: &mut dyn Write) -> Result<Verdict> {
         bail!("--input and --expect are about one layer; choose it with --node: {}", names.join(", "));
     }
     let shapes = args.model.shapes(&model);
-    let progress = ProgressBar::new(layers.len() as u64);
+    let progress = progress::bar(layers.len());
     let mut verdicts = Vec::new();
     for layer in layers {
         progress.set_message(layer.name.clone());
@@ -139,8 +140,8 @@ fn verify(
         evaluator.feed(&name, tensor);
     }
     task.make_up(&mut evaluator, shapes, args.random)?;
-    evaluator.evaluate(&task.inputs)?;
-    evaluator.evaluate(&task.outputs)?;
+    evaluator.evaluate(&task.inputs, &ProgressBar::hidden())?;
+    evaluator.evaluate(&task.outputs, &ProgressBar::hidden())?;
     let value = |index: usize| layer.node.input(index).and_then(|name| evaluator.get(name));
     let mut request = layer.request();
     let mut bias = value(2);
