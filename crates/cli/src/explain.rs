@@ -12,6 +12,7 @@ use crate::Verdict;
 use crate::layers::{FloatType, LayerArgs, Layout, input_shape, operator};
 use crate::machine::{Roofline, Team};
 use crate::output::write_json;
+use crate::progress;
 
 /// Explain how layers would be run
 ///
@@ -89,21 +90,26 @@ fn run_in<T: Element<Wide = f64, Widened: Real>>(args: &ExplainArgs, out: &mut d
     let layers = args.layers.layers()?;
     let layout = args.layers.layout;
     let team = Team::new(args.layers.threads())?;
+    let progress = progress::bar(layers.len());
     let mut plans = Vec::new();
     let mut verdict = Verdict::Yes;
     for layer in &layers {
+        progress.set_message(layer.id.clone());
         match plan::<T>(layer, layout, &team) {
             Ok(plan) => plans.push((layer, plan)),
             Err(error) => {
-                eprintln!("error: layer {}: {error:#}", layer.id);
+                progress.suspend(|| eprintln!("error: layer {}: {error:#}", layer.id));
                 verdict = Verdict::No;
             }
         }
+        progress.inc(1);
     }
     if plans.is_empty() {
         return Ok(verdict);
     }
+    progress.set_message("measuring the machine");
     let roofline = Roofline::measure::<T::Widened>(&team, T::DTYPE)?;
+    progress.finish_and_clear();
     if args.json {
         let explained: Vec<Explained> =
             plans.iter().map(|(layer, plan)| Explained::new(layer, layout, plan, &roofline)).collect();

@@ -42,13 +42,15 @@ pub(crate) fn man(args: &ManArgs, out: &mut dyn Write) -> Result<Verdict> {
         None => (whole, "outstride".to_owned()),
         Some(name) => match whole.find_subcommand(name) {
             Some(command) => {
-                (command.clone().bin_name(format!("outstride {name}")), format!("outstride-{name}"))
+                let title = format!("outstride-{name}");
+                (command.clone().bin_name(format!("outstride {name}")).display_name(title.clone()), title)
             }
-            None => anyhow::bail!("there is no command `{name}`"),
+            None => anyhow::bail!("there is no command `{name}`; `outstride help` lists them"),
         },
     };
     let mut page = Vec::new();
-    clap_mangen::Man::new(command).title(title).render(&mut page)?;
+    let source = format!("outstride {}", env!("CARGO_PKG_VERSION"));
+    clap_mangen::Man::new(command).title(title).source(source).render(&mut page)?;
     out.write_all(&page)?;
     Ok(Verdict::Yes)
 }

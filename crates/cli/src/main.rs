@@ -21,6 +21,7 @@ mod machine;
 mod model;
 mod output;
 mod policy;
+mod progress;
 mod random;
 mod relayout;
 mod run;

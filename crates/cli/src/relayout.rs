@@ -61,12 +61,18 @@ impl Order {
         values
     }
 
+    /// Where the element of a canonical index lies.
+    pub(crate) fn position(&self, index: &[usize]) -> usize {
+        let reach: isize = index.iter().zip(&self.strides).map(|(&i, &stride)| i as isize * stride).sum();
+        self.offset.wrapping_add_signed(reach)
+    }
+
     /// Where each element lies, in canonical order.
     fn positions(&self) -> impl Iterator<Item = usize> + '_ {
         let count = if self.shape.contains(&0) { 0 } else { self.shape.iter().product() };
         let mut index = vec![0usize; self.shape.len()];
         (0..count).map(move |_| {
-            let reach: isize = index.iter().zip(&self.strides).map(|(&i, &stride)| i as isize * stride).sum();
+            let position = self.position(&index);
             for axis in (0..index.len()).rev() {
                 index[axis] += 1;
                 if index[axis] < self.shape[axis] {
@@ -74,7 +80,7 @@ impl Order {
                 }
                 index[axis] = 0;
             }
-            self.offset.wrapping_add_signed(reach)
+            position
         })
     }
 }

@@ -8,7 +8,9 @@
 //! * [`attributes`]: loosely typed attributes from and to JSON.
 //! * [`AnyTensor`]: a tensor whose element type is known only once the file has been read.
 //!
-//! Files come from strangers: no input panics, and memory stays proportional to the file.
+//! Files come from strangers: no input panics, and memory stays proportional to the file. Large files are not mapped into
+//! memory, which safe Rust cannot do soundly while others may write to them; ranges of bytes are read when they are asked
+//! for, so that gigabytes of weights cost nothing until one of them is loaded.
 
 #![forbid(unsafe_code)]
 

@@ -136,6 +136,24 @@ fn lines_of_a_log_become_layers_each_once() {
 }
 
 #[test]
+fn a_layer_is_listed_once_in_every_type_and_integers_are_openvinos() {
+    let line = |dtype: &str| {
+        format!(
+            "onednn_verbose,v1,primitive,exec,cpu,jit,deconvolution,forward_inference,src:{dtype}::blocked:acb::f0,,,g2mb1_ic4oc6_iw8kw4sw2pw1,1\n"
+        )
+    };
+    let model = parse("log.txt", &[line("f32"), line("s8"), line("f32")].concat()).unwrap();
+    let layers = model.layers();
+    let ops: Vec<&str> = layers.iter().map(|layer| layer.node.op.as_str()).collect();
+    assert_eq!(ops, ["ConvTranspose", "GroupConvolutionBackpropData"]);
+    let filter = |index: usize| model.graph.types[&layers[index].node.inputs[1]].sizes().unwrap();
+    assert_eq!((filter(0), filter(1)), (vec![4, 3, 4], vec![2, 2, 3, 4]));
+    for layer in &layers {
+        layer.request().read(layer.dialect).unwrap();
+    }
+}
+
+#[test]
 fn problem_strings_are_read_one_a_line_with_remarks() {
     let model = parse("p.txt", "# mine\nmb1_ic16oc8_ih8kh4sh2ph1\n\nic4oc4_iw8kw2sw2nsmall\n").unwrap();
     let names: Vec<String> = model.layers().into_iter().map(|layer| layer.name).collect();

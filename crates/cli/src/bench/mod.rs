@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 use outstride::{Element, Real, Tensor, TensorView, bf16, f16};
 use outstride_io::layers::Layer;
 
@@ -16,7 +15,8 @@ use crate::Verdict;
 use crate::layers::{FloatType, LayerArgs, Layout, input, input_shape, operator};
 use crate::machine::{Roofline, Team};
 use crate::output::write_json;
-use report::{Measured, Total};
+use crate::progress;
+use report::{Measured, Row, Total};
 
 /// Time layers on this machine
 ///
@@ -25,6 +25,8 @@ use report::{Measured, Total};
 /// outputs included), GB/s (input, weights and output once each), the kernel, and how much of the machine's ceiling
 /// was reached. The ceilings are measured at the start, with the same instructions and threads: multiply-adds in
 /// registers, reading and writing at footprints from the caches to memory.
+///
+/// The layers of a model are followed by their total: the sum of the medians, and what it comes to.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct BenchArgs {
@@ -35,7 +37,8 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "S", default_value_t = 0.5, allow_negative_numbers = true)]
     seconds: f64,
 
-    /// Print one JSON list instead of a table
+    /// Print one JSON list instead of a table: an object per layer; of a model also a last one, the only one with
+    /// the field `layers` (how many), whose id is total
     #[arg(long)]
     json: bool,
 }
@@ -70,7 +73,7 @@ pub(crate) fn run(args: &BenchArgs, out: &mut dyn Write) -> Result<Verdict> {
 fn run_in<T: Element<Wide = f64, Widened: Real>>(args: &BenchArgs, out: &mut dyn Write) -> Result<Verdict> {
     let layers = args.layers.layers()?;
     let team = Team::new(args.layers.threads())?;
-    let progress = progress(layers.len());
+    let progress = progress::bar(layers.len());
     progress.set_message("measuring the machine");
     let roofline = Roofline::measure::<T::Widened>(&team, T::DTYPE)?;
     let id_width = layers.iter().map(|layer| layer.id.chars().count()).max().unwrap_or(0).max("layer".len());
@@ -79,15 +82,15 @@ fn run_in<T: Element<Wide = f64, Widened: Real>>(args: &BenchArgs, out: &mut dyn
     }
     let budget = Duration::from_secs_f64(args.seconds);
     let mut measured = Vec::new();
-    let mut total = Total::default();
     let mut verdict = Verdict::Yes;
     for layer in &layers {
         progress.set_message(layer.id.clone());
         match measure::<T>(layer, args.layers.layout, &team, budget, &roofline) {
-            Ok(one) if args.json => measured.push(one),
             Ok(one) => {
-                total.add(&one);
-                progress.suspend(|| one.write_row(out, id_width).and_then(|()| out.flush()))?;
+                if !args.json {
+                    progress.suspend(|| one.write_row(out, id_width).and_then(|()| out.flush()))?;
+                }
+                measured.push(one);
             }
             Err(error) => {
                 progress.suspend(|| eprintln!("error: layer {}: {error:#}", layer.id));
@@ -97,9 +100,11 @@ fn run_in<T: Element<Wide = f64, Widened: Real>>(args: &BenchArgs, out: &mut dyn
         progress.inc(1);
     }
     progress.finish_and_clear();
+    let total = if args.layers.is_model() { Total::of(&measured) } else { None };
     if args.json {
-        write_json(out, &measured)?;
-    } else if args.layers.is_model() {
+        let layers = measured.iter().map(Row::Layer);
+        write_json(out, &layers.chain(total.as_ref().map(Row::Total)).collect::<Vec<_>>())?;
+    } else if let Some(total) = total {
         total.write_row(out, id_width)?;
     }
     Ok(verdict)
@@ -141,14 +146,4 @@ fn write_machine(
     )?;
     report::write_header(out, id_width)?;
     out.flush()
-}
-
-/// A bar on stderr; invisible where that is no terminal.
-fn progress(layers: usize) -> ProgressBar {
-    let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {msg}");
-    let bar = ProgressBar::new(layers as u64);
-    match style {
-        Ok(style) => bar.with_style(style),
-        Err(_) => bar,
-    }
 }

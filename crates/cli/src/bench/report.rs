@@ -1,5 +1,6 @@
 //! What a measurement came to, as a row for people or a JSON object for machines.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::time::Duration;
 
@@ -92,34 +93,72 @@ impl Measured {
     }
 }
 
-/// All layers of a model together.
-#[derive(Debug, Default)]
+/// An object of the JSON list.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum Row<'a> {
+    Layer(&'a Measured),
+    Total(&'a Total),
+}
+
+/// All layers of a model together, in the fields of one.
+#[derive(Debug, Serialize)]
 pub(super) struct Total {
-    ms: f64,
-    gflop: f64,
-    gigabytes: f64,
+    id: &'static str,
+    /// How many there are; no layer has this field.
+    layers: usize,
+    median_ms: f64,
+    gflops: f64,
+    gbps: f64,
     ceiling_ms: f64,
+    ceiling_share: f64,
+    /// All that were taken, each once.
+    path: String,
+    /// All that were used, each once.
+    kernel: String,
+    dtype: String,
+    layout: &'static str,
+    threads: usize,
+    prepare_ms: f64,
 }
 
 impl Total {
-    pub(super) fn add(&mut self, one: &Measured) {
-        self.ms += one.median_ms;
-        self.gflop += one.gflops * one.median_ms / 1e3;
-        self.gigabytes += one.gbps * one.median_ms / 1e3;
-        self.ceiling_ms += one.ceiling_ms;
+    /// The sum of the layers, where there are any.
+    pub(super) fn of(layers: &[Measured]) -> Option<Self> {
+        let first = layers.first()?;
+        let sum = |of: &dyn Fn(&Measured) -> f64| layers.iter().map(of).sum::<f64>();
+        let each = |of: fn(&Measured) -> &str| {
+            let all: BTreeSet<&str> = layers.iter().map(of).collect();
+            all.into_iter().collect::<Vec<_>>().join(", ")
+        };
+        let (median_ms, ceiling_ms) = (sum(&|one| one.median_ms), sum(&|one| one.ceiling_ms));
+        Some(Total {
+            id: "total",
+            layers: layers.len(),
+            median_ms,
+            gflops: sum(&|one| one.gflops * one.median_ms) / median_ms,
+            gbps: sum(&|one| one.gbps * one.median_ms) / median_ms,
+            ceiling_ms,
+            ceiling_share: ceiling_ms / median_ms,
+            path: each(|one| one.path),
+            kernel: each(|one| &one.kernel),
+            dtype: first.dtype.clone(),
+            layout: first.layout,
+            threads: first.threads,
+            prepare_ms: sum(&|one| one.prepare_ms),
+        })
     }
 
     pub(super) fn write_row(&self, out: &mut dyn Write, id_width: usize) -> io::Result<()> {
-        let seconds = self.ms.max(f64::MIN_POSITIVE) / 1e3;
         writeln!(
             out,
             "{:<id_width$}  {:>9}  {:>17}  {:>8.1}  {:>7.1}  {:>5.0} %",
-            "total",
-            milliseconds(self.ms),
+            self.id,
+            milliseconds(self.median_ms),
             "",
-            self.gflop / seconds,
-            self.gigabytes / seconds,
-            self.ceiling_ms / seconds / 10.0,
+            self.gflops,
+            self.gbps,
+            self.ceiling_share * 100.0,
         )
     }
 }

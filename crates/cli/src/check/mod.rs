@@ -16,6 +16,7 @@ use serde::Serialize;
 use crate::Verdict;
 use crate::output::write_json;
 use crate::policy::PolicyArg;
+use crate::progress;
 use compare::{Difference, difference};
 
 /// Run conformance case files
@@ -77,24 +78,29 @@ pub(crate) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<Verdict> {
     let policy = Policy::from(args.policy);
     let mut report = Report { policy: policy.to_string(), passed: 0, failed: 0, cases: Vec::new() };
     let mut unreadable = 0;
+    let progress = progress::bar(0);
     for path in files::case_files(&args.paths)? {
         match CaseFile::read(&path) {
             Ok(file) => {
+                progress.inc_length(file.cases.len() as u64);
                 for case in &file.cases {
+                    progress.set_message(case.id.clone());
                     let checked = check_case(&path, case, policy);
-                    if !args.json {
-                        print_case(&checked, args.verbose, out)?;
+                    if !args.json && (args.verbose || !checked.passed) {
+                        progress.suspend(|| print_case(&checked, out))?;
                     }
                     report.count(checked);
+                    progress.inc(1);
                 }
             }
             Err(error) => {
                 out.flush()?;
-                eprintln!("error: {error}");
+                progress.suspend(|| eprintln!("error: {error}"));
                 unreadable += 1;
             }
         }
     }
+    progress.finish_and_clear();
     if args.json {
         write_json(out, &report)?;
     } else {
@@ -134,11 +140,11 @@ fn check_case(file: &Path, case: &Case, policy: Policy) -> CaseReport {
     CaseReport { file: file.to_owned(), id: case.id.clone(), passed: failure.is_none(), failure }
 }
 
-fn print_case(case: &CaseReport, verbose: bool, out: &mut dyn Write) -> Result<()> {
+fn print_case(case: &CaseReport, out: &mut dyn Write) -> Result<()> {
     match &case.failure {
         Some(failure) => writeln!(out, "FAIL {} in {}\n     {failure}", case.id, case.file.display())?,
-        None if verbose => writeln!(out, "ok   {}", case.id)?,
-        None => {}
+        None => writeln!(out, "ok   {}", case.id)?,
     }
-    Ok(())
+    // While no bar is on the screen.
+    Ok(out.flush()?)
 }

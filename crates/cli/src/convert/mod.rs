@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, ValueEnum};
+use indicatif::ProgressBar;
 use outstride::DialectName;
 use outstride_io::AnyTensor;
 use outstride_io::model::ModelLayer;
@@ -50,8 +51,8 @@ pub(crate) struct ConvertArgs {
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     random: u64,
 
-    /// Say what was written as one JSON document
-    #[arg(long, requires = "output")]
+    /// Say what was written as one JSON document; without --output it holds the text itself
+    #[arg(long)]
     json: bool,
 }
 
@@ -109,6 +110,9 @@ struct Written {
     layer: String,
     to: String,
     files: Vec<PathBuf>,
+    /// What would be in the file, where none was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
     notes: Vec<String>,
 }
 
@@ -133,11 +137,18 @@ pub(crate) fn run(args: &ConvertArgs, out: &mut dyn Write) -> Result<Verdict> {
         }
     };
     let artifact = target::artifact(args.to, &translation, args.output.as_deref())?;
-    let files = write(&artifact, args.output.as_deref(), out)?;
+    let files = match &args.output {
+        Some(path) => write(&artifact, path)?,
+        None => Vec::new(),
+    };
     if args.json {
-        let written = Written { layer: layer.name, to: name(args.to), files, notes: translation.notes };
+        let text = args.output.is_none().then(|| String::from_utf8_lossy(&artifact.bytes).into_owned());
+        let written = Written { layer: layer.name, to: name(args.to), files, text, notes: translation.notes };
         write_json(out, &written)?;
     } else {
+        if args.output.is_none() {
+            out.write_all(&artifact.bytes)?;
+        }
         translation.notes.iter().for_each(|note| eprintln!("note: {note}"));
         if args.output.is_none() && !artifact.tensors.is_empty() {
             eprintln!("note: weights are written only beside a file; name it with --output");
@@ -176,18 +187,14 @@ fn weights(
     task.make_up(&mut evaluator, shapes, args.random)?;
     let third = if crate::model::takes_sizes(layer.dialect) { None } else { layer.node.input(2) };
     let names: Vec<String> = layer.node.input(1).into_iter().chain(third).map(str::to_owned).collect();
-    evaluator.evaluate(&names)?;
+    evaluator.evaluate(&names, &ProgressBar::hidden())?;
     let value = |name: &str| evaluator.get(name).cloned();
     let filter = layer.node.input(1).and_then(value).context("the layer has no filter")?;
     Ok((filter, third.and_then(value)))
 }
 
-/// Writes to the file and those beside it, or to stdout.
-fn write(artifact: &Artifact, output: Option<&Path>, out: &mut dyn Write) -> Result<Vec<PathBuf>> {
-    let Some(path) = output else {
-        out.write_all(&artifact.bytes)?;
-        return Ok(Vec::new());
-    };
+/// Writes the file and those beside it.
+fn write(artifact: &Artifact, path: &Path) -> Result<Vec<PathBuf>> {
     let save = |path: &Path, bytes: &[u8]| {
         std::fs::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
     };

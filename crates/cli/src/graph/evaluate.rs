@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context as _, Result, bail};
+use indicatif::ProgressBar;
 use outstride::Policy;
 use outstride_io::model::{ModelLayer, Node, Scope};
 use outstride_io::{AnyTensor, Model};
@@ -55,8 +56,8 @@ impl<'a> Evaluator<'a> {
         Ok(self.plan(targets)?.missing)
     }
 
-    /// Computes these values; afterwards [`get`](Self::get) has them.
-    pub(crate) fn evaluate(&mut self, targets: &[String]) -> Result<()> {
+    /// Computes these values; afterwards [`get`](Self::get) has them. The nodes are steps of the progress.
+    pub(crate) fn evaluate(&mut self, targets: &[String], progress: &ProgressBar) -> Result<()> {
         let plan = self.plan(targets)?;
         if !plan.unsupported.is_empty() {
             let listed = plan.unsupported.iter().map(|(op, count)| format!("{op} ({count})"));
@@ -70,15 +71,19 @@ impl<'a> Evaluator<'a> {
             let names = plan.missing.0.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
             bail!("no values for {names}; give each with --input NAME=FILE, or all with --random SEED");
         }
+        progress.set_length(plan.nodes.len() as u64);
+        progress.set_message("reading weights");
         for name in plan.constants {
             let constant = self.scope.constant(name).context("a constant has vanished")?;
             self.values.insert(name.to_owned(), constant.load()?);
         }
         for node in plan.nodes {
+            progress.set_message(node.name.clone());
             let outputs = self.run(node).with_context(|| format!("node `{}` ({})", node.name, node.op))?;
             for (name, value) in node.outputs.iter().zip(outputs) {
                 self.values.insert(name.clone(), value);
             }
+            progress.inc(1);
         }
         Ok(())
     }

@@ -15,6 +15,7 @@ use crate::Verdict;
 use crate::graph::Evaluator;
 use crate::model::ModelArgs;
 use crate::output::{sizes, write_columns, write_json};
+use crate::progress;
 use files::OutputArg;
 pub(crate) use files::{InputArg, read as read_inputs};
 pub(crate) use task::Task;
@@ -96,7 +97,10 @@ pub(crate) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Verdict> {
     if let Some(seed) = args.random {
         task.make_up(&mut evaluator, &args.model.shapes(&model), seed)?;
     }
-    if let Err(error) = evaluator.evaluate(&task.outputs) {
+    let progress = progress::bar(0);
+    let evaluated = evaluator.evaluate(&task.outputs, &progress);
+    progress.finish_and_clear();
+    if let Err(error) = evaluated {
         // A file that cannot be read is another matter than a call that is refused.
         if error.chain().any(|cause| cause.is::<FileError>()) {
             return Err(error);

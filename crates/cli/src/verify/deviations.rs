@@ -1,5 +1,7 @@
 //! Known ways of getting the operator wrong.
 
+use std::rc::Rc;
+
 use outstride::{
     Activation, AttributeValue, Axis, DType, DialectName, Operands, Policy, Request, TensorType,
 };
@@ -26,13 +28,24 @@ pub(super) fn deviations(layer: &ModelLayer<'_>, request: &Request, right: &Cano
     found.extend(layouts(right));
     found.extend(epilogue(right));
     found.extend(dialects(layer, request, right));
-    found.retain(|deviation| !same(&deviation.result, right));
+    found.retain(|deviation| !deviation.result.same(right));
     found
 }
 
-fn same(a: &Canonical, b: &Canonical) -> bool {
-    let tensors = a.x == b.x && a.w == b.w && a.bias == b.bias;
-    tensors && a.axes == b.axes && a.activation == b.activation && a.layout == b.layout
+/// What comes of two mistakes at once: every deviation, and another on top of it.
+pub(super) fn pairs<'a>(
+    layer: &'a ModelLayer<'_>,
+    request: &'a Request,
+    right: &'a Canonical,
+) -> impl Iterator<Item = Deviation> + 'a {
+    deviations(layer, request, right).into_iter().flat_map(move |first| {
+        let second = deviations(layer, request, &first.result).into_iter();
+        let both = |second: &str| format!("{}, and {second}", first.what);
+        second
+            .map(|second| deviation(both(&second.what), second.result))
+            .filter(|pair| !pair.result.same(right))
+            .collect::<Vec<_>>()
+    })
 }
 
 fn deviation(what: impl Into<String>, result: Canonical) -> Deviation {
@@ -52,7 +65,7 @@ fn taps(right: &Canonical) -> usize {
 
 fn kernel(right: &Canonical) -> Vec<Deviation> {
     let mut flipped = right.clone();
-    flipped.w.chunks_exact_mut(taps(right).max(1)).for_each(<[f64]>::reverse);
+    Rc::make_mut(&mut flipped.w).chunks_exact_mut(taps(right).max(1)).for_each(<[f64]>::reverse);
     let mut found = vec![deviation("the kernel is flipped along every spatial axis", flipped)];
     found.push(with_axes(right, "the dilation is one too large (counted from 0 instead of 1)", |_, axis| {
         axis.dilation += 1;
@@ -71,7 +84,7 @@ fn kernel(right: &Canonical) -> Vec<Deviation> {
     {
         let size = rows.kernel;
         let mut transposed = right.clone();
-        for plane in transposed.w.chunks_exact_mut(size * size) {
+        for plane in Rc::make_mut(&mut transposed.w).chunks_exact_mut(size * size) {
             let copy = plane.to_vec();
             (0..size * size).for_each(|index| plane[index] = copy[index % size * size + index / size]);
         }
@@ -134,15 +147,15 @@ fn groups(right: &Canonical) -> Vec<Deviation> {
         return Vec::new();
     }
     let outputs = Canonical {
-        w: interleaved_outputs(right),
+        w: Rc::new(interleaved_outputs(right)),
         bias: right.bias.as_ref().map(|bias| interleave(bias, right.groups, 1)),
         ..right.clone()
     };
     let volume: usize = right.axes.iter().map(|axis| axis.input).product();
     let mut inputs = right.clone();
     let image = (right.in_channels * volume).max(1);
-    inputs.x =
-        right.x.chunks_exact(image).flat_map(|image| interleave(image, right.groups, volume)).collect();
+    let images = right.x.chunks_exact(image);
+    inputs.x = Rc::new(images.flat_map(|image| interleave(image, right.groups, volume)).collect());
     vec![
         deviation("the output channels of the groups are interleaved", outputs),
         deviation("the input channels of the groups are interleaved", inputs),
@@ -199,14 +212,14 @@ fn layouts(right: &Canonical) -> Vec<Deviation> {
         let misread = Order::of_data(&layout, &layout.arrange(&canonical)).gather(&given);
         found.push(deviation(
             format!("the input's memory is read as {name}"),
-            Canonical { x: misread, ..right.clone() },
+            Canonical { x: Rc::new(misread), ..right.clone() },
         ));
         found.push(deviation(format!("the output is {name}"), Canonical { layout, ..right.clone() }));
     }
     let (rows, columns) = (right.in_channels / right.groups, right.out_channels / right.groups);
     let taps = taps(right);
     let mut swapped = right.clone();
-    for group in swapped.w.chunks_exact_mut((rows * columns * taps).max(1)) {
+    for group in Rc::make_mut(&mut swapped.w).chunks_exact_mut((rows * columns * taps).max(1)) {
         let copy = group.to_vec();
         for index in 0..rows * columns {
             let (row, column) = (index / columns, index % columns);
@@ -246,30 +259,34 @@ fn dialects(layer: &ModelLayer<'_>, request: &Request, right: &Canonical) -> Vec
     );
     let problem = geometry.ok().and_then(|geometry| as_written(layer.dialect, request, &geometry));
     let Some(problem) = problem else { return Vec::new() };
-    let mut found = Vec::new();
+    let read = |dialect: DialectName, policy: Policy| {
+        let spelling = problem.spell(dialect).ok()?;
+        let tensor = |shape| TensorType::new(DType::F32, shape);
+        let operands = Operands::new(tensor(&spelling.input), tensor(&spelling.filter));
+        let call = spelling.request.read(dialect).ok()?.resolve(&operands, policy).ok()?;
+        Some(call.geometry.axes().to_vec())
+    };
+    // Most agree, and a reading that several share is one reading.
+    let mut readings: Vec<(Vec<Axis>, Vec<String>)> = Vec::new();
+    let mut add = |axes: Option<Vec<Axis>>, reader: String| {
+        let Some(axes) = axes else { return };
+        match readings.iter_mut().find(|(known, _)| *known == axes) {
+            Some((_, readers)) => readers.push(reader),
+            None => readings.push((axes, vec![reader])),
+        }
+    };
     for dialect in DialectName::ALL {
-        for policy in [Policy::Spec, Policy::Runtime] {
-            let read = || {
-                let spelling = problem.spell(dialect).ok()?;
-                let tensor = |shape| TensorType::new(DType::F32, shape);
-                let operands = Operands::new(tensor(&spelling.input), tensor(&spelling.filter));
-                Some(
-                    spelling
-                        .request
-                        .read(dialect)
-                        .ok()?
-                        .resolve(&operands, policy)
-                        .ok()?
-                        .geometry
-                        .axes()
-                        .to_vec(),
-                )
-            };
-            if let Some(axes) = read() {
-                let what = format!("the attributes are read as {dialect} does under the policy {policy}");
-                found.push(deviation(what, Canonical { axes, ..right.clone() }));
-            }
+        let [spec, runtime] = [Policy::Spec, Policy::Runtime].map(|policy| read(dialect, policy));
+        if spec == runtime {
+            add(spec, dialect.to_string());
+        } else {
+            add(spec, format!("{dialect} by its text"));
+            add(runtime, format!("{dialect} by its runtime"));
         }
     }
-    found
+    let reading = |(axes, readers): (Vec<Axis>, Vec<String>)| {
+        let what = format!("the attributes are read as in {}", readers.join(", "));
+        deviation(what, Canonical { axes, ..right.clone() })
+    };
+    readings.into_iter().map(reading).collect()
 }

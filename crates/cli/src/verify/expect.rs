@@ -9,9 +9,16 @@ use outstride_io::model::ModelLayer;
 use serde::Serialize;
 
 use super::canonical::{Canonical, doubles};
-use super::deviations::deviations;
+use super::deviations::{Deviation, deviations, pairs};
 use super::ulps::{allowed, distance, epsilon};
 use crate::output::sizes;
+use crate::relayout::Order;
+
+/// How many elements of a result are looked at before all of them are computed.
+const PROBES: usize = 64;
+
+/// More pairs of mistakes than this tell nobody which two were made.
+const MOST_PAIRS: usize = 8;
 
 /// What is compared, and by which measure.
 pub(super) struct Question<'a> {
@@ -32,7 +39,7 @@ pub(super) struct Comparison {
     shape: Option<[Vec<usize>; 2]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     first: Option<FirstDifference>,
-    /// Deviations that give the expected values.
+    /// What gives the expected values, each alone.
     explained_by: Vec<String>,
 }
 
@@ -81,47 +88,84 @@ impl Question<'_> {
         Ok(comparison)
     }
 
-    /// The deviations that give the expected values; without one, a shift that does.
+    /// The simplest deviations that give the expected values: known ones, else a shift, else two known ones at once.
     fn explain(&self, expected: &AnyTensor, wanted: &[f64]) -> Vec<String> {
-        let explains = |result: &Canonical| {
-            let (Ok((shape, values)), Ok(bounds)) = (result.evaluate(), self.bounds(result)) else {
-                return false;
-            };
-            shape == expected.shape()
-                && values.iter().zip(wanted).zip(&bounds).all(|((&a, &b), &bound)| distance(a, b) <= bound)
-        };
-        let known = deviations(self.layer, self.request, self.canonical).into_iter();
-        let known: Vec<String> =
-            known.filter(|deviation| explains(&deviation.result)).map(|deviation| deviation.what).collect();
-        if !known.is_empty() {
-            return known;
+        let explains = |deviation: &Deviation| self.explains(&deviation.result, expected.shape(), wanted);
+        let all = |candidates: Vec<Deviation>| candidates.into_iter().filter(explains).collect::<Vec<_>>();
+        let mut found = all(deviations(self.layer, self.request, self.canonical));
+        if found.is_empty() {
+            found = all(shifts(self.canonical).collect());
         }
-        shifts(self.canonical)
-            .find(|(_, result)| explains(result))
-            .map(|(what, _)| what)
-            .into_iter()
-            .collect()
+        if found.is_empty() {
+            for pair in pairs(self.layer, self.request, self.canonical) {
+                // Two mistakes come to the same in either order.
+                let known = found.iter().any(|other| other.result.same(&pair.result));
+                if !known && explains(&pair) {
+                    found.push(pair);
+                }
+                if found.len() == MOST_PAIRS {
+                    break;
+                }
+            }
+        }
+        found.into_iter().map(|deviation| deviation.what).collect()
+    }
+
+    /// Whether this gives the expected values. Most that do not are found out by a few elements.
+    fn explains(&self, result: &Canonical, shape: &[usize], wanted: &[f64]) -> bool {
+        let canonical = result.output_shape();
+        if result.layout.arrange(&canonical) != shape {
+            return false;
+        }
+        let order = Order::of_data(&result.layout, shape);
+        let limit = result.magnitude_limit() * self.unit(result);
+        let agrees = |index: Vec<usize>| {
+            let element = result.element(&index);
+            element.is_ok_and(|element| distance(element, wanted[order.position(&index)]) <= limit)
+        };
+        if !probes(&canonical).all(agrees) {
+            return false;
+        }
+        let (Ok((_, values)), Ok(bounds)) = (result.evaluate(), self.bounds(result)) else { return false };
+        values.iter().zip(wanted).zip(&bounds).all(|((&a, &b), &bound)| distance(a, b) <= bound)
     }
 
     /// How far each element may be off. Values that were summed in another order differ by rounding.
     fn bounds(&self, canonical: &Canonical) -> Result<Vec<f64>> {
-        let unit = if self.dtype.is_float() {
-            epsilon(self.dtype) * allowed(canonical, self.tolerance)
-        } else {
-            0.0
-        };
+        let unit = self.unit(canonical);
         Ok(canonical.magnitudes()?.into_iter().map(|magnitude| magnitude * unit).collect())
+    }
+
+    /// How far an element may be off in proportion to the sum of its magnitudes.
+    fn unit(&self, canonical: &Canonical) -> f64 {
+        let allowed = allowed(canonical, self.dtype, self.tolerance);
+        if self.dtype.is_float() { epsilon(self.dtype) * allowed } else { 0.0 }
     }
 }
 
+/// Some indices of a shape, spread all over it: multiples of the golden ratio leave no large gap and repeat no pattern.
+fn probes(shape: &[usize]) -> impl Iterator<Item = Vec<usize>> + '_ {
+    const GOLDEN: f64 = 0.618_033_988_749_894_9;
+    let count: usize = shape.iter().product();
+    (0..count.min(PROBES)).map(move |probe| {
+        let mut rest = ((probe as f64 * GOLDEN).fract() * count as f64) as usize;
+        let mut index = vec![0; shape.len()];
+        for (at, &size) in index.iter_mut().zip(shape).rev() {
+            *at = rest % size;
+            rest /= size;
+        }
+        index
+    })
+}
+
 /// The output moved by a few elements along each axis.
-fn shifts(right: &Canonical) -> impl Iterator<Item = (String, Canonical)> + '_ {
+fn shifts(right: &Canonical) -> impl Iterator<Item = Deviation> + '_ {
     (0..right.axes.len()).flat_map(move |axis| {
         let reach = right.axes[axis].effective_kernel().clamp(1, 8);
         (-reach..=reach).filter(|&shift| shift != 0).map(move |shift| {
             let mut result = right.clone();
             result.axes[axis].pad_begin += shift;
-            (describe(shift, axis), result)
+            Deviation { what: describe(shift, axis), result }
         })
     })
 }
@@ -155,8 +199,12 @@ impl fmt::Display for Comparison {
             )?;
         }
         match self.explained_by.as_slice() {
-            [] => write!(f, "\nnone of the known deviations explains it"),
-            explanations => explanations.iter().try_for_each(|what| write!(f, "\nexplained by: {what}")),
+            [] => write!(f, "\nno known deviation explains it, nor do two at once"),
+            [one] => write!(f, "\nexplained by: {one}"),
+            several => {
+                write!(f, "\nexplained by each of these alone:")?;
+                several.iter().try_for_each(|what| write!(f, "\n  {what}"))
+            }
         }
     }
 }

@@ -24,6 +24,7 @@ use crate::convolve::{Tensors, output_shape_values};
 use crate::graph::Evaluator;
 use crate::model::{ModelArgs, Shapes, select, takes_sizes};
 use crate::output::{sizes, write_columns, write_json};
+use crate::progress;
 use crate::run::{InputArg, Task, read_inputs};
 use canonical::Canonical;
 use ulps::Errors;
@@ -36,7 +37,8 @@ use ulps::Errors;
 ///
 /// With --expect, the output of one layer is compared with a file. Where they differ, known ways of getting the operator
 /// wrong are tried: a flipped kernel, pads on the other side, interleaved groups, a misread layout, another dialect's
-/// rules. Those that give the file's values are named.
+/// rules. Those that give the file's values are named. Where none does, shifts of the output are tried, then two
+/// mistakes at once.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct VerifyArgs {
@@ -60,7 +62,7 @@ pub(crate) struct VerifyArgs {
     expect: Option<PathBuf>,
 
     /// How far an element may be off, in units in the last place of the sum of the products' magnitudes; by default as
-    /// many as there are products
+    /// many as there are products, and none for integers
     #[arg(long, value_name = "ULPS")]
     tolerance: Option<f64>,
 
@@ -103,7 +105,7 @@ pub(crate) fn run(args: &VerifyArgs, out: &mut dyn Write) -> Result<Verdict> {
         bail!("--input and --expect are about one layer; choose it with --node: {}", names.join(", "));
     }
     let shapes = args.model.shapes(&model);
-    let progress = ProgressBar::new(layers.len() as u64);
+    let progress = progress::bar(layers.len());
     let mut verdicts = Vec::new();
     for layer in layers {
         progress.set_message(layer.name.clone());
@@ -138,8 +140,8 @@ fn verify(
         evaluator.feed(&name, tensor);
     }
     task.make_up(&mut evaluator, shapes, args.random)?;
-    evaluator.evaluate(&task.inputs)?;
-    evaluator.evaluate(&task.outputs)?;
+    evaluator.evaluate(&task.inputs, &ProgressBar::hidden())?;
+    evaluator.evaluate(&task.outputs, &ProgressBar::hidden())?;
     let value = |index: usize| layer.node.input(index).and_then(|name| evaluator.get(name));
     let mut request = layer.request();
     let mut bias = value(2);

@@ -48,9 +48,10 @@ fn ulp(value: f64, dtype: DType) -> f64 {
     2f64.powf(value.abs().max(smallest).log2().floor()) * epsilon(dtype)
 }
 
-/// As many units as there are products: no order of summation exceeds that.
-pub(super) fn allowed(canonical: &Canonical, tolerance: Option<f64>) -> f64 {
-    tolerance.unwrap_or_else(|| canonical.products().max(FEWEST_ALLOWED))
+/// As many units as there are products: no order of summation exceeds that. Integers are not rounded at all.
+pub(super) fn allowed(canonical: &Canonical, dtype: DType, tolerance: Option<f64>) -> f64 {
+    let usual = || if dtype.is_float() { canonical.products().max(FEWEST_ALLOWED) } else { 0.0 };
+    tolerance.unwrap_or_else(usual)
 }
 
 /// Holds what the engine computed against the reference in the same types.
@@ -72,7 +73,7 @@ pub(super) fn errors(
         ulps = ulps.max(distance / ulp(expected, dtype));
         magnitude_ulps = magnitude_ulps.max(distance / ulp(magnitude.max(expected.abs()), dtype));
     }
-    let allowed = allowed(canonical, tolerance);
+    let allowed = allowed(canonical, dtype, tolerance);
     Ok(Errors { ulps, magnitude_ulps, allowed, within: magnitude_ulps <= allowed })
 }
 

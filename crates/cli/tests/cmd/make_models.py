@@ -132,4 +132,5 @@ x, w = np.load(HERE / "models.in/x4.npy"), numpy_helper.to_array(weights("w", 2,
 np.save(HERE / "models.in/right.npy", transposed(x, w, 1, 8))
 np.save(HERE / "models.in/flipped.npy", transposed(x, w[:, :, ::-1, ::-1], 1, 8))
 np.save(HERE / "models.in/last.npy", np.moveaxis(transposed(x, w, 1, 8), 1, -1))
+np.save(HERE / "models.in/both.npy", np.moveaxis(transposed(x, w[:, :, ::-1, ::-1], 1, 8), 1, -1))
 np.save(HERE / "models.in/noise.npy", transposed(x, w, 1, 8) ** 2)

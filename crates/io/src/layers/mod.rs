@@ -36,7 +36,7 @@ use std::path::Path;
 pub use error::LayerError;
 
 /// A transposed convolution without its weights. Spatial lists have one entry per axis, outermost first.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Layer {
     /// The layer's name.
     pub id: String,

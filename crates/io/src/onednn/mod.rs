@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::error::FileError;
 use crate::layers::Layer;
-use crate::model::{Attribute, Format, Graph, Model, Node, ValueType};
+use crate::model::{Attribute, Format, Graph, Model, Node, OPENVINO_DOMAIN, ValueType};
 use crate::source::Source;
 
 pub use write::{LayerGraph, layer_graph, problem_string};
@@ -19,7 +19,7 @@ pub use write::{LayerGraph, layer_graph, problem_string};
 /// The largest file that is read: graphs and logs are lists of shapes.
 const MAX_BYTES: u64 = 1 << 26;
 
-/// The operator set that layers are written in.
+/// The operator set of ONNX that layers are written in.
 const OPSET: i64 = 22;
 
 /// A graph of oneDNN, or a layers file.
@@ -44,7 +44,8 @@ pub(crate) fn read_text(source: &Source) -> Result<Model, FileError> {
 }
 
 impl Model {
-    /// A model of unconnected layers, each a node of ONNX's ConvTranspose that is named after the layer.
+    /// A model of unconnected layers, each a node that is named after the layer: ONNX's ConvTranspose, or for integers,
+    /// which ONNX has none of, OpenVINO's ConvolutionBackpropData or GroupConvolutionBackpropData.
     pub fn from_layers(layers: Vec<Layer>, dtype: DType) -> Self {
         of_layers(layers.into_iter().map(|layer| (layer, dtype)).collect())
     }
@@ -52,6 +53,7 @@ impl Model {
 
 fn of_layers(layers: Vec<(Layer, DType)>) -> Model {
     let mut graph = Graph::default();
+    let mut opsets = BTreeMap::new();
     let mut taken = BTreeSet::new();
     for (index, (layer, dtype)) in layers.into_iter().enumerate() {
         let mut name = layer.id.clone();
@@ -59,30 +61,62 @@ fn of_layers(layers: Vec<(Layer, DType)>) -> Model {
             name = format!("{name}#{index}");
         }
         let value = |suffix: &str| format!("{name}.{suffix}");
+        let spelling = if dtype.is_integer() { openvino(&layer) } else { onnx(&layer) };
+        if spelling.domain.is_empty() {
+            opsets.insert(String::new(), OPSET);
+        }
         graph.types.insert(value("X"), ValueType::known(dtype, &layer.input_shape()));
-        graph.types.insert(value("W"), ValueType::known(dtype, &layer.filter_shape()));
+        graph.types.insert(value("W"), ValueType::known(dtype, &spelling.filter));
         graph.inputs.extend([value("X"), value("W")]);
         graph.outputs.push(value("Y"));
         graph.nodes.push(Node {
-            op: "ConvTranspose".into(),
-            domain: String::new(),
+            op: spelling.op.into(),
+            domain: spelling.domain.into(),
             inputs: vec![value("X"), value("W")],
             outputs: vec![value("Y")],
-            attributes: attributes(layer),
+            attributes: spelling.attributes,
             name,
         });
     }
-    Model { format: Format::Layers, producer: None, opsets: BTreeMap::from([(String::new(), OPSET)]), graph }
+    Model { format: Format::Layers, producer: None, opsets, graph }
 }
 
-fn attributes(layer: Layer) -> BTreeMap<String, Attribute> {
-    let pads = [layer.pads_begin, layer.pads_end].concat();
-    let lists = [
-        ("strides", layer.strides),
-        ("dilations", layer.dilations),
-        ("pads", pads),
-        ("output_padding", layer.output_padding),
+/// A layer in the words of a dialect.
+struct Spelling {
+    op: &'static str,
+    domain: &'static str,
+    filter: Vec<usize>,
+    attributes: BTreeMap<String, Attribute>,
+}
+
+fn onnx(layer: &Layer) -> Spelling {
+    let pads = [&*layer.pads_begin, &*layer.pads_end].concat();
+    let mut attributes = lists(layer, &[("pads", &pads)]);
+    attributes.insert("group".into(), Attribute::Int(layer.groups as i64));
+    Spelling { op: "ConvTranspose", domain: "", filter: layer.filter_shape(), attributes }
+}
+
+fn openvino(layer: &Layer) -> Spelling {
+    let attributes = lists(layer, &[("pads_begin", &layer.pads_begin), ("pads_end", &layer.pads_end)]);
+    let (op, filter) = match layer.groups {
+        1 => ("ConvolutionBackpropData", layer.filter_shape()),
+        groups => {
+            let mut filter = layer.filter_shape();
+            filter[0] /= groups;
+            filter.insert(0, groups);
+            ("GroupConvolutionBackpropData", filter)
+        }
+    };
+    Spelling { op, domain: OPENVINO_DOMAIN, filter, attributes }
+}
+
+/// The attributes that are lists: those of every dialect, and the pads as one of them names them.
+fn lists(layer: &Layer, pads: &[(&str, &Vec<i64>)]) -> BTreeMap<String, Attribute> {
+    let alike = [
+        ("strides", &layer.strides),
+        ("dilations", &layer.dilations),
+        ("output_padding", &layer.output_padding),
     ];
-    let lists = lists.into_iter().map(|(name, list)| (name.to_owned(), Attribute::Ints(list)));
-    lists.chain([("group".to_owned(), Attribute::Int(layer.groups as i64))]).collect()
+    let list = |(name, list): (&str, &Vec<i64>)| (name.to_owned(), Attribute::Ints(list.clone()));
+    alike.into_iter().chain(pads.iter().copied()).map(list).collect()
 }

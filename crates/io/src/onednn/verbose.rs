@@ -5,15 +5,18 @@
 //!     attr-scratchpad:user,alg:deconvolution_direct,mb1_ic16oc8_ih8oh16kh4sh2dh0ph1_iw8ow16kw4sw2dw0pw1,0.05
 //! ```
 
+use std::collections::HashSet;
+
 use outstride_spec::DType;
 
 use crate::error::FileError;
 use crate::layers::Layer;
 use crate::source::Source;
 
-/// The layers of a text, each once: logs repeat a layer for every call.
+/// The layers of a text, each once in every type: logs repeat a layer for every call.
 pub(super) fn layers(source: &Source, text: &str) -> Result<Vec<(Layer, DType)>, FileError> {
     let mut layers: Vec<(Layer, DType)> = Vec::new();
+    let mut known = HashSet::new();
     for (index, line) in text.lines().enumerate() {
         let line = line.trim();
         let found = if line.contains("verbose") || line.contains(',') {
@@ -31,7 +34,7 @@ pub(super) fn layers(source: &Source, text: &str) -> Result<Vec<(Layer, DType)>,
                 error,
             )
         })?;
-        if layers.iter().all(|(other, _)| *other != layer) {
+        if known.insert((layer.clone(), dtype)) {
             layers.push((layer, dtype));
         }
     }
