@@ -4,12 +4,12 @@ use std::io::Write;
 
 use anyhow::Result;
 use clap::Args;
-use outstride::{Element, Plan, Real, bf16, f16};
+use outstride::Plan;
 use outstride_io::layers::Layer;
 use serde::Serialize;
 
 use crate::Verdict;
-use crate::layers::{FloatType, LayerArgs, Layout, input_shape, operator};
+use crate::layers::{LayerArgs, Layout, PreparedLayer};
 use crate::machine::{Roofline, Team};
 use crate::output::write_json;
 use crate::progress;
@@ -78,15 +78,6 @@ struct Expected {
 }
 
 pub(crate) fn run(args: &ExplainArgs, out: &mut dyn Write) -> Result<Verdict> {
-    match args.layers.dtype {
-        FloatType::Bf16 => run_in::<bf16>(args, out),
-        FloatType::F16 => run_in::<f16>(args, out),
-        FloatType::F32 => run_in::<f32>(args, out),
-        FloatType::F64 => run_in::<f64>(args, out),
-    }
-}
-
-fn run_in<T: Element<Wide = f64, Widened: Real>>(args: &ExplainArgs, out: &mut dyn Write) -> Result<Verdict> {
     let layers = args.layers.layers()?;
     let layout = args.layers.layout;
     let team = Team::new(args.layers.threads())?;
@@ -95,8 +86,8 @@ fn run_in<T: Element<Wide = f64, Widened: Real>>(args: &ExplainArgs, out: &mut d
     let mut verdict = Verdict::Yes;
     for layer in &layers {
         progress.set_message(layer.id.clone());
-        match plan::<T>(layer, layout, &team) {
-            Ok(plan) => plans.push((layer, plan)),
+        match PreparedLayer::new(layer, layout, args.layers.dtype, &team) {
+            Ok(prepared) => plans.push((layer, prepared.plan)),
             Err(error) => {
                 progress.suspend(|| eprintln!("error: layer {}: {error:#}", layer.id));
                 verdict = Verdict::No;
@@ -108,7 +99,7 @@ fn run_in<T: Element<Wide = f64, Widened: Real>>(args: &ExplainArgs, out: &mut d
         return Ok(verdict);
     }
     progress.set_message("measuring the machine");
-    let roofline = Roofline::measure::<T::Widened>(&team, T::DTYPE)?;
+    let roofline = Roofline::measure(&team, args.layers.dtype.dtype())?;
     progress.finish_and_clear();
     if args.json {
         let explained: Vec<Explained> =
@@ -123,11 +114,6 @@ fn run_in<T: Element<Wide = f64, Widened: Real>>(args: &ExplainArgs, out: &mut d
         }
     }
     Ok(verdict)
-}
-
-fn plan<T: Element<Wide = f64>>(layer: &Layer, layout: Layout, team: &Team) -> Result<Plan> {
-    let (op, _) = operator::<T>(layer, layout, team)?;
-    Ok(op.plan(&input_shape(layer, layout))?)
 }
 
 fn write_plan(

@@ -136,8 +136,6 @@ integers! {
 macro_rules! bytes {
     ($($type:ty, $dtype:ident, $field:ident;)*) => {$(
         #[cfg(target_arch = "x86_64")]
-        convert_lanes!(crate::x86_64::avx512::Avx512F32, f32, 16, $type, f32::from, |value: f32| value as $type);
-        #[cfg(target_arch = "x86_64")]
         convert_lanes!(crate::x86_64::avx2::Avx2F32, f32, 8, $type, f32::from, |value: f32| value as $type);
         convert_lanes!(Portable<f32, 8>, f32, 8, $type, f32::from, |value: f32| value as $type);
 

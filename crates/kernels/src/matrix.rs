@@ -300,8 +300,8 @@ impl MatrixSession {
     }
 
     /// Does nothing but products of tiles in the first-level cache, `rounds` times eight steps, and returns how many
-    /// floating-point operations on whole numbers, in so many parts each, that was.
-    pub(crate) fn probe(&self, parts: usize, rounds: usize) -> u128 {
+    /// operations on whole numbers of a type that was.
+    pub(crate) fn probe(&self, dtype: DType, rounds: usize) -> u128 {
         const STEPS: usize = 8;
         let part_stride = 2 * TILE_ROWS * PART_ROW;
         let inputs = vec![0u16; PARTS * part_stride];
@@ -319,10 +319,16 @@ impl MatrixSession {
         };
         for _ in 0..rounds {
             // SAFETY: inputs and weights have all parts of two tiles, and there is room for four tiles of sums.
-            unsafe { self.multiply(parts, 2, &block) };
+            unsafe {
+                match dtype {
+                    DType::I8 | DType::U8 => self.multiply_bytes(dtype == DType::I8, 2, &block),
+                    _ => self.multiply(parts_of_dtype(dtype), 2, &block),
+                }
+            }
         }
         let sums = (4 * TILE_ROWS * TILE_ROWS) as u128;
-        2 * sums * (PART_ROW * STEPS * rounds) as u128
+        let channels = if matches!(dtype, DType::I8 | DType::U8) { BYTE_ROW } else { PART_ROW };
+        2 * sums * (channels * STEPS * rounds) as u128
     }
 
     /// Whether all sums are finite and, if there were tiny inputs, none [vanishes](VANISHING).

@@ -218,10 +218,10 @@ impl<T: Real> Kernels<T> {
         2 * (self.probes.chains * self.lanes) as u128 * rounds as u128
     }
 
-    /// As [`probe_arithmetic`](Self::probe_arithmetic), by matrix tiles of numbers in so many parts, if there are kernels
-    /// for them.
-    pub fn probe_matrix_tiles(&self, parts: usize, rounds: usize) -> Option<u128> {
-        self.matrix_session().map(|session| session.probe(parts, rounds))
+    /// As [`probe_arithmetic`](Self::probe_arithmetic), by matrix tiles for numbers of a type, if there are kernels for
+    /// them.
+    pub fn probe_matrix_tiles(&self, dtype: DType, rounds: usize) -> Option<u128> {
+        self.matrix_session().map(|session| session.probe(dtype, rounds))
     }
 
     /// Does nothing but read the values (up to a last few).

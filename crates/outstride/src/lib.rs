@@ -52,9 +52,7 @@ pub use quantized::{Affine, Byte, Quantization, QuantizedConvTranspose, conv_tra
 pub use tensor::{Tensor, TensorView, TensorViewMut, ViewError};
 
 pub use half::{bf16, f16};
-pub use outstride_kernels::{
-    Isa, KernelName, Kernels, Real, best_kernels, kernel_names, kernels, parts_of_dtype,
-};
+pub use outstride_kernels::{Isa, KernelName, Kernels, Real, best_kernels, kernel_names, kernels};
 pub use outstride_spec::{
     Activation, AttributeValue, Attributes, Axis, Call, DType, DataLayout, Dialect, DialectName, FilterCall,
     FilterLayout, Geometry, IntegerOverflow, Operands, PadRule, Policy, Request, SpecError, Split,

@@ -8,11 +8,10 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use outstride::{Element, Real, Tensor, TensorView, bf16, f16};
 use outstride_io::layers::Layer;
 
 use crate::Verdict;
-use crate::layers::{FloatType, LayerArgs, Layout, input, input_shape, operator};
+use crate::layers::{LayerArgs, PreparedLayer};
 use crate::machine::{Roofline, Team};
 use crate::output::write_json;
 use crate::progress;
@@ -62,20 +61,11 @@ pub(crate) fn run(args: &BenchArgs, out: &mut dyn Write) -> Result<Verdict> {
     if !(args.seconds >= 0.0 && args.seconds <= 3600.0) {
         bail!("--seconds must be between 0 and 3600, got {}", args.seconds);
     }
-    match args.layers.dtype {
-        FloatType::Bf16 => run_in::<bf16>(args, out),
-        FloatType::F16 => run_in::<f16>(args, out),
-        FloatType::F32 => run_in::<f32>(args, out),
-        FloatType::F64 => run_in::<f64>(args, out),
-    }
-}
-
-fn run_in<T: Element<Wide = f64, Widened: Real>>(args: &BenchArgs, out: &mut dyn Write) -> Result<Verdict> {
     let layers = args.layers.layers()?;
     let team = Team::new(args.layers.threads())?;
     let progress = progress::bar(layers.len());
     progress.set_message("measuring the machine");
-    let roofline = Roofline::measure::<T::Widened>(&team, T::DTYPE)?;
+    let roofline = Roofline::measure(&team, args.layers.dtype.dtype())?;
     let id_width = layers.iter().map(|layer| layer.id.chars().count()).max().unwrap_or(0).max("layer".len());
     if !args.json {
         progress.suspend(|| write_machine(out, &roofline, team.threads(), id_width))?;
@@ -85,7 +75,7 @@ fn run_in<T: Element<Wide = f64, Widened: Real>>(args: &BenchArgs, out: &mut dyn
     let mut verdict = Verdict::Yes;
     for layer in &layers {
         progress.set_message(layer.id.clone());
-        match measure::<T>(layer, args.layers.layout, &team, budget, &roofline) {
+        match measure(layer, &args.layers, &team, budget, &roofline) {
             Ok(one) => {
                 if !args.json {
                     progress.suspend(|| one.write_row(out, id_width).and_then(|()| out.flush()))?;
@@ -110,21 +100,19 @@ fn run_in<T: Element<Wide = f64, Widened: Real>>(args: &BenchArgs, out: &mut dyn
     Ok(verdict)
 }
 
-fn measure<T: Element<Wide = f64>>(
+fn measure(
     layer: &Layer,
-    layout: Layout,
+    args: &LayerArgs,
     team: &Team,
     budget: Duration,
     roofline: &Roofline,
 ) -> Result<Measured> {
-    let shape = input_shape(layer, layout);
-    let values = input::<T>(&shape)?;
-    let (op, prepare) = operator::<T>(layer, layout, team)?;
-    let plan = op.plan(&shape)?;
-    let x = TensorView::from_slice(&shape, &values)?;
-    let mut y: Tensor<T> = op.run(x.clone())?;
-    let timing = timing::time(budget, || Ok(op.run_into(x.clone(), y.view_mut())?))?;
-    Ok(Measured::new(layer, layout, team.threads(), &plan, &timing, prepare, roofline))
+    let mut prepared = PreparedLayer::new(layer, args.layout, args.dtype, team)?;
+    // The first call makes the output.
+    (prepared.call)()?;
+    let timing = timing::time(budget, &mut prepared.call)?;
+    let PreparedLayer { plan, prepare, .. } = prepared;
+    Ok(Measured::new(layer, args.layout, team.threads(), &plan, &timing, prepare, roofline))
 }
 
 fn write_machine(

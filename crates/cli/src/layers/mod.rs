@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
+use outstride::DType;
 use outstride_io::Source;
 use outstride_io::layers::Layer;
 
 use crate::model::ShapeArg;
-pub(crate) use operator::{input, input_shape, operator};
+pub(crate) use operator::PreparedLayer;
 
 /// Which layers, in which type, layout and number of threads.
 #[derive(Debug, Args)]
@@ -34,9 +35,9 @@ pub(crate) struct LayerArgs {
     #[arg(long, value_name = "IDS", value_delimiter = ',')]
     only: Vec<String>,
 
-    /// The element type of all tensors
+    /// The element type of all tensors; i8 and u8 are quantized, with weights of i8
     #[arg(long, value_enum, value_name = "TYPE", default_value_t)]
-    pub(crate) dtype: FloatType,
+    pub(crate) dtype: LayerType,
 
     /// Channels first (ncx) or channels last (nxc), for input and output
     #[arg(long, value_enum, default_value_t)]
@@ -47,14 +48,30 @@ pub(crate) struct LayerArgs {
     threads: Option<NonZeroUsize>,
 }
 
-/// The element types that the fast engine computes in.
+/// The element types that layers can be measured in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum FloatType {
+pub(crate) enum LayerType {
+    I8,
+    U8,
     Bf16,
     F16,
     #[default]
     F32,
     F64,
+}
+
+impl LayerType {
+    /// The type's name in the library.
+    pub(crate) fn dtype(self) -> DType {
+        match self {
+            LayerType::I8 => DType::I8,
+            LayerType::U8 => DType::U8,
+            LayerType::Bf16 => DType::Bf16,
+            LayerType::F16 => DType::F16,
+            LayerType::F32 => DType::F32,
+            LayerType::F64 => DType::F64,
+        }
+    }
 }
 
 /// Where the channels are.

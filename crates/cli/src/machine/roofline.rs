@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
-use outstride::{Axis, DType, Isa, Kernels, Path, Plan, Real, kernels, parts_of_dtype};
+use outstride::{Axis, DType, Isa, Kernels, Path, Plan, Real, kernels};
 
 use super::Team;
 
@@ -59,13 +59,21 @@ impl Bound {
 }
 
 impl Roofline {
-    /// Measures the ceilings for tensors of a type that are computed with in `T`. Takes about half a second.
-    pub(crate) fn measure<T: Real>(team: &Team, stored: DType) -> Result<Self> {
+    /// Measures the ceilings for tensors of a type. Takes about half a second.
+    pub(crate) fn measure(team: &Team, dtype: DType) -> Result<Self> {
+        match dtype {
+            DType::F64 => Self::measure_in::<f64>(team, dtype),
+            _ => Self::measure_in::<f32>(team, dtype),
+        }
+    }
+
+    /// For tensors that are computed with in `T`.
+    fn measure_in<T: Real>(team: &Team, dtype: DType) -> Result<Self> {
         let isa = Isa::best();
         let kernels = kernels::<T>(isa).context("every build has the portable kernels")?;
         let arithmetic = flops(team, 1 << 18, |rounds| Some(kernels.probe_arithmetic(rounds)));
         let arithmetic = arithmetic.context("every instruction set has a probe")?;
-        let tiles = flops(team, 1 << 12, |rounds| kernels.probe_matrix_tiles(parts_of_dtype(stored), rounds));
+        let tiles = flops(team, 1 << 12, |rounds| kernels.probe_matrix_tiles(dtype, rounds));
         let part = FOOTPRINTS[FOOTPRINTS.len() - 1] / size_of::<T>() / team.threads();
         let memory: Vec<Mutex<Vec<T>>> =
             (0..team.threads()).map(|_| Mutex::new(vec![T::default(); part])).collect();
@@ -198,7 +206,7 @@ mod tests {
     #[test]
     fn ceilings_are_measured() {
         let team = Team::new(2).unwrap();
-        let roofline = Roofline::measure::<f32>(&team, DType::F32).unwrap();
+        let roofline = Roofline::measure(&team, DType::F32).unwrap();
         assert!(roofline.arithmetic > 1e6, "{roofline:?}");
         assert!(roofline.levels.iter().all(|level| level.read > 1e6 && level.write > 1e6), "{roofline:?}");
     }

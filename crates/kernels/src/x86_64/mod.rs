@@ -3,4 +3,5 @@
 pub(crate) mod amx;
 pub(crate) mod avx2;
 pub(crate) mod avx512;
+mod bytes;
 mod halves;
