@@ -11,7 +11,8 @@ use crate::array::{Borrowed, Output};
 use crate::attributes::{self, ActivationArgument};
 use crate::error::{invalid, refused};
 use crate::operator::{Operator, Weights};
-use crate::pickling::{self, Recipe};
+use crate::pickling;
+use crate::recipe::{Recipe, dialect_named};
 use crate::threads::executor;
 
 /// A transposed convolution with its weights, prepared once and called on inputs of any size.
@@ -20,7 +21,9 @@ use crate::threads::executor;
 /// "ort-nhwc", "onednn-graph", "openvino", "openvino-group", "tensorflow" or "jax"; `policy`, whether its specification
 /// ("spec") or its own runtime ("runtime") decides where they disagree; `opset`, which version of "onnx" or "ort-nhwc" is
 /// meant, the newest by default. `activation` is applied after the bias: "Relu", "Tanh", "Sigmoid", "HardSwish",
-/// ("LeakyRelu", alpha), ("Clip", min, max) or ("HardSigmoid", alpha, beta).
+/// ("LeakyRelu", alpha), ("Clip", min, max) or ("HardSigmoid", alpha, beta). `precision` says how sums may be computed:
+/// "full", by anything whose error stays within that of plain summation; "strict", by products and sums of the elements
+/// themselves, in their own type.
 #[pyclass(frozen, module = "outstride", weakref)]
 pub(crate) struct ConvTranspose {
     operator: Box<dyn Operator>,
@@ -38,18 +41,26 @@ impl ConvTranspose {
 #[pymethods]
 impl ConvTranspose {
     #[new]
-    #[pyo3(signature = (weight, bias=None, *, dialect="torch", policy="spec", activation=None, opset=None, **attributes))]
+    #[pyo3(signature = (weight, bias=None, *, dialect="torch", policy="spec", activation=None, precision="full", opset=None, **attributes))]
     fn new(
         weight: &Bound<'_, PyAny>,
         bias: Option<&Bound<'_, PyAny>>,
         dialect: &str,
         policy: &str,
         activation: Option<ActivationArgument>,
+        precision: &str,
         opset: Option<i64>,
         attributes: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let attributes = attributes.map(attributes::from_python).transpose()?.unwrap_or_default();
-        let recipe = Recipe::new(dialect, policy, activation, opset, attributes)?;
+        let recipe = Recipe {
+            dialect: dialect_named(dialect)?,
+            policy: policy.into(),
+            activation,
+            precision: precision.into(),
+            opset,
+            attributes,
+        };
         Self::from_parts(&copy_weights(weight, bias, &recipe)?, recipe)
     }
 

@@ -5,6 +5,7 @@
 //! attributes  Python values as a dialect's attributes
 //! operator    the library's operator with its element type erased
 //! class       the class ConvTranspose
+//! recipe      the words an operator was made with, and what they mean
 //! pickling    an operator as bytes, and back
 //! threads     thread pools that survive a fork
 //! error       the library's errors as exceptions
@@ -16,6 +17,7 @@ mod class;
 mod error;
 mod operator;
 mod pickling;
+mod recipe;
 mod threads;
 
 /// What the package's Python sources are built on; private to them.

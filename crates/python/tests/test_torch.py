@@ -102,6 +102,19 @@ def test_swapped_models_give_the_same(name: str) -> None:
     torch.testing.assert_close(swapped(x), model(x))
 
 
+def test_a_model_may_be_strict() -> None:
+    model, x = small()
+    expected = copy.deepcopy(model)(x)
+    ot.replace_conv_transpose(model, precision="strict")
+    assert model[0].precision == copy.deepcopy(model)[2].precision == "strict"
+    torch.testing.assert_close(model(x), expected)
+    ot.replace_conv_transpose(model)
+    assert model[0].precision == "full", "the last word counts"
+    ot.replace_conv_transpose(model, precision="half")
+    with pytest.raises(outstride.InvalidError, match="`precision` must be one of full, strict"):
+        model(x)
+
+
 def small() -> tuple[nn.Module, torch.Tensor]:
     model = nn.Sequential(nn.ConvTranspose2d(3, 4, 4, 2, 1), nn.ReLU(), nn.ConvTranspose2d(4, 2, 3, 2, 1, 1))
     return model.eval(), torch.randn(1, 3, 5, 6)

@@ -1,7 +1,7 @@
 from collections.abc import Sequence
 from typing import Any, final
 
-from outstride._typing import Activation, SupportsDLPack, TensorT
+from outstride._typing import Activation, Precision, SupportsDLPack, TensorT
 
 __all__ = ["ConvTranspose", "InvalidError", "UnsupportedError", "restore", "time_runs"]
 
@@ -18,6 +18,7 @@ class ConvTranspose:
         dialect: str = "torch",
         policy: str = "spec",
         activation: Activation | None = None,
+        precision: Precision = "full",
         opset: int | None = None,
         **attributes: Any,
     ) -> ConvTranspose: ...

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.utils.weak import WeakTensorKeyDictionary
 
 import outstride
+from outstride._typing import Precision
 
 __all__ = ["Replacement", "conv_transpose", "replace_conv_transpose"]
 
@@ -34,13 +35,14 @@ def conv_transpose(
     output_padding: Sequence[int],
     groups: int,
     dilation: Sequence[int],
+    precision: str = "full",
 ) -> Tensor:
     """`torch.nn.functional.conv_transpose1d`, `2d` or `3d`, computed by outstride.
 
     Weights are prepared on the first call and again after they have changed. A change that PyTorch does not count, such as
     one through `weight.data`, is not noticed.
     """
-    words = _Words(tuple(stride), tuple(padding), tuple(output_padding), groups, tuple(dilation))
+    words = _Words(tuple(stride), tuple(padding), tuple(output_padding), groups, tuple(dilation), precision)
     result: Tensor = _operator(weight, bias, words)(x.detach())
     return result
 
@@ -55,6 +57,7 @@ def _(
     output_padding: Sequence[int],
     groups: int,
     dilation: Sequence[int],
+    precision: str = "full",
 ) -> Tensor:
     axes = weight.dim() - 2
     sizes = [
@@ -69,7 +72,7 @@ def _(
 
 
 def _keep_inputs(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    x, weight, bias, *ctx.words = inputs
+    x, weight, bias, *ctx.words, _ = inputs
     ctx.save_for_backward(x, weight)
     ctx.bias_sizes = None if bias is None else list(bias.shape)
 
@@ -86,7 +89,7 @@ def _gradients(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     )
     if not batched and of_x is not None:
         of_x = of_x[0]
-    return (of_x, *of_weights, None, None, None, None, None)
+    return (of_x, *of_weights, None, None, None, None, None, None)
 
 
 conv_transpose.register_autograd(_gradients, setup_context=_keep_inputs)
@@ -100,6 +103,7 @@ class _Words(NamedTuple):
     output_padding: tuple[int, ...]
     groups: int
     dilation: tuple[int, ...]
+    precision: str
 
 
 class _Prepared(NamedTuple):
@@ -138,6 +142,8 @@ def _state(tensor: Tensor) -> tuple[int, int]:
 class _Forward:
     """`forward` of the modules, computed by outstride."""
 
+    precision: Precision = "full"
+
     def forward(self: Any, input: Tensor, output_size: Optional[list[int]] = None) -> Tensor:
         axes = len(self.kernel_size)
         output_padding = self._output_padding(
@@ -146,7 +152,15 @@ class _Forward:
         if torch.is_autocast_enabled("cpu"):
             input = input.to(self.weight.dtype)
         result: Tensor = conv_transpose(
-            input, self.weight, self.bias, self.stride, self.padding, output_padding, self.groups, self.dilation
+            input,
+            self.weight,
+            self.bias,
+            self.stride,
+            self.padding,
+            output_padding,
+            self.groups,
+            self.dilation,
+            self.precision,
         )
         return result
 
@@ -185,22 +199,24 @@ class Replacement:
         return "\n".join(lines)
 
 
-def replace_conv_transpose(module: nn.Module) -> Replacement:
+def replace_conv_transpose(module: nn.Module, *, precision: Precision = "full") -> Replacement:
     """Lets outstride compute every `nn.ConvTranspose1d`, `2d` and `3d` in `module`, itself included.
 
     Modules are changed in place; parameters, hooks and names of the state stay as they are. What is not swapped says why in the
-    result.
+    result. `precision` is that of `outstride.ConvTranspose`.
     """
     replacement = Replacement()
     for name, part in module.named_modules():
-        if isinstance(part, _Forward) or not any(isinstance(part, kind) for kind in _CLASSES):
-            continue
-        reason = _reason_to_leave(part)
-        if reason is None:
-            part.__class__ = _CLASSES[type(part)]
-            replacement.swapped.append(name or "the module itself")
-        else:
-            replacement.left[name or "the module itself"] = reason
+        if isinstance(part, _Forward):  # swapped before
+            part.precision = precision
+        elif isinstance(part, tuple(_CLASSES)):
+            called = name or "the module itself"
+            reason = _reason_to_leave(part)
+            if reason is None:
+                part.__class__, part.precision = _CLASSES[type(part)], precision
+                replacement.swapped.append(called)
+            else:
+                replacement.left[called] = reason
     return replacement
 
 
