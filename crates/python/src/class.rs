@@ -13,7 +13,7 @@ use crate::error::{invalid, refused};
 use crate::operator::{Operator, Weights};
 use crate::pickling;
 use crate::recipe::{Recipe, dialect_named};
-use crate::threads::executor;
+use crate::threads::{executor, torch_executor};
 
 /// A transposed convolution with its weights, prepared once and called on inputs of any size.
 ///
@@ -41,6 +41,7 @@ impl ConvTranspose {
 #[pymethods]
 impl ConvTranspose {
     #[new]
+    #[allow(clippy::too_many_arguments)] // In Python they have names.
     #[pyo3(signature = (weight, bias=None, *, dialect="torch", policy="spec", activation=None, precision="full", opset=None, **attributes))]
     fn new(
         weight: &Bound<'_, PyAny>,
@@ -153,6 +154,19 @@ impl ConvTranspose {
     fn shape_for(&self, input: &[usize]) -> PyResult<Vec<usize>> {
         self.operator.output_shape(input).map_err(|error| refused(&error))
     }
+}
+
+/// Runs on `x` into `out` with so many of PyTorch's own threads.
+#[pyfunction]
+pub(crate) fn run_beside_torch(
+    py: Python<'_>,
+    op: &ConvTranspose,
+    x: &Bound<'_, PyAny>,
+    out: &Bound<'_, PyAny>,
+    threads: i64,
+) -> PyResult<()> {
+    let (input, mut output) = (Borrowed::new("x", x)?, Output::given(out)?);
+    op.run(py, &input, &mut output, Some(torch_executor(threads)?), 1)
 }
 
 /// Seconds that so many runs take without Python around each: what the cost of a call is measured against.

@@ -7,7 +7,7 @@
 //! class       the class ConvTranspose
 //! recipe      the words an operator was made with, and what they mean
 //! pickling    an operator as bytes, and back
-//! threads     thread pools that survive a fork
+//! threads     thread pools that survive a fork, and PyTorch's own threads
 //! error       the library's errors as exceptions
 //! ```
 
@@ -24,9 +24,11 @@ mod threads;
 #[pyo3::pymodule(gil_used = false)]
 mod _native {
     #[pymodule_export]
-    use crate::class::{ConvTranspose, time_runs};
+    use crate::class::{ConvTranspose, run_beside_torch, time_runs};
     #[pymodule_export]
     use crate::error::{InvalidError, UnsupportedError};
     #[pymodule_export]
     use crate::pickling::restore;
+    #[pymodule_export]
+    use crate::threads::finds_torch_threads;
 }

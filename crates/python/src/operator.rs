@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use bytemuck::Pod;
 use outstride::{
-    ConvTranspose, DType, Dialect, Element, Error, Executor, Options, Policy, Precision, SpecError, Tensor, bf16, f16,
+    ConvTranspose, DType, Dialect, Element, Error, Executor, Options, Policy, Precision, SpecError, Tensor,
+    bf16, f16,
 };
 
 use crate::array::Memory;

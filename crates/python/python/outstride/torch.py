@@ -6,6 +6,7 @@
     y = model(x)
 
 The operator is registered as `torch.ops.outstride.conv_transpose`, so that `torch.compile` and `torch.export` take it as it is.
+It runs on PyTorch's own threads, as many as `torch.get_num_threads()` says.
 """
 
 import weakref
@@ -18,11 +19,15 @@ from torch import Tensor, nn
 from torch.utils.weak import WeakTensorKeyDictionary
 
 import outstride
+from outstride import _native
 from outstride._typing import Precision
 
 __all__ = ["Replacement", "conv_transpose", "replace_conv_transpose"]
 
+_native.finds_torch_threads()  # here and now: after a fork it is too late
+
 _DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+_CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
 
 
 @torch.library.custom_op("outstride::conv_transpose", mutates_args=(), device_types="cpu")
@@ -37,14 +42,16 @@ def conv_transpose(
     dilation: Sequence[int],
     precision: str = "full",
 ) -> Tensor:
-    """`torch.nn.functional.conv_transpose1d`, `2d` or `3d`, computed by outstride.
+    """`torch.nn.functional.conv_transpose1d`, `2d` or `3d`, computed by outstride; with channels last where `x` has them last.
 
     Weights are prepared on the first call and again after they have changed. A change that PyTorch does not count, such as
     one through `weight.data`, is not noticed.
     """
     words = _Words(tuple(stride), tuple(padding), tuple(output_padding), groups, tuple(dilation), precision)
-    result: Tensor = _operator(weight, bias, words)(x.detach())
-    return result
+    operator = _operator(weight, bias, words)
+    out = _empty_like(x, operator.output_shape(x.shape))
+    _native.run_beside_torch(operator, x.detach(), out, torch.get_num_threads())
+    return out
 
 
 @conv_transpose.register_fake
@@ -68,7 +75,15 @@ def _(
         + 1
         for axis in range(axes)
     ]
-    return x.new_empty([*x.shape[: x.dim() - axes - 1], weight.shape[1] * groups, *sizes])
+    return _empty_like(x, [*x.shape[: x.dim() - axes - 1], weight.shape[1] * groups, *sizes])
+
+
+def _empty_like(x: Tensor, shape: Sequence[int]) -> Tensor:
+    """Memory for the result, in the order of the input's."""
+    last = _CHANNELS_LAST.get(x.dim())
+    if last is not None and not x.is_contiguous() and x.is_contiguous(memory_format=last):
+        return torch.empty(shape, dtype=x.dtype, device=x.device, memory_format=last)
+    return x.new_empty(shape)
 
 
 def _keep_inputs(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
