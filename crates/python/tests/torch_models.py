@@ -1,5 +1,5 @@
 """Models with transposed convolutions, as they are published, at any width; run as a program, this times them before and after
-the swap."""
+the swap, as `cargo xtask compare --models` does."""
 
 from __future__ import annotations
 
@@ -87,15 +87,32 @@ def models(full: bool) -> dict[str, tuple[nn.Module, Tensor]]:
     }
 
 
-def seconds(model: nn.Module, x: Tensor, budget: float) -> float:
+def seconds(model: nn.Module, x: Tensor, budget: float) -> tuple[float, float]:
+    """Medians: of the whole model, and of its transposed convolutions together."""
+    began = inside = 0.0
+
+    def begin(*_: object) -> None:
+        nonlocal began
+        began = time.perf_counter()
+
+    def end(*_: object) -> None:
+        nonlocal inside
+        inside += time.perf_counter() - began
+
+    layers = [part for part in model.modules() if isinstance(part, (nn.ConvTranspose1d, nn.ConvTranspose2d))]
+    hooks = [hook for part in layers for hook in (part.register_forward_pre_hook(begin), part.register_forward_hook(end))]
+    whole, of_layers = [], []
     with torch.inference_mode():
         model(x)
-        start, times = time.perf_counter(), []
-        while len(times) < 5 or time.perf_counter() - start < budget:
-            begin = time.perf_counter()
+        start = time.perf_counter()
+        while len(whole) < 5 or time.perf_counter() - start < budget:
+            before, inside = time.perf_counter(), 0.0
             model(x)
-            times.append(time.perf_counter() - begin)
-    return statistics.median(times)
+            whole.append(time.perf_counter() - before)
+            of_layers.append(inside)
+    for hook in hooks:
+        hook.remove()
+    return statistics.median(whole), statistics.median(of_layers)
 
 
 def main() -> None:
@@ -104,13 +121,18 @@ def main() -> None:
     import outstride.torch
 
     budget = float(sys.argv[1]) if len(sys.argv) > 1 else 2.0
-    print("| model | before, ms | after, ms | times faster |\n|---|---|---|---|")
+    print(f"PyTorch {torch.__version__.split('+')[0]}, {torch.get_num_threads()} threads.\n")
+    print("| model | before, ms | after, ms | times faster | layers before, ms | layers after, ms | times faster |")
+    print("|---|--:|--:|--:|--:|--:|--:|")
     for name, (model, x) in models(full=True).items():
         swapped = copy.deepcopy(model)
         outstride.torch.replace_conv_transpose(swapped)
-        turns = [(seconds(model, x, budget), seconds(swapped, x, budget)) for _ in range(3)]
-        before, after = (statistics.median(times) for times in zip(*turns, strict=True))
-        print(f"| {name} | {before * 1e3:.2f} | {after * 1e3:.2f} | {before / after:.2f} |")
+        with torch.inference_mode():
+            torch.testing.assert_close(swapped(x), model(x))
+        turns = [(*seconds(model, x, budget), *seconds(swapped, x, budget)) for _ in range(5)]
+        before, layers_before, after, layers_after = (statistics.median(times) * 1e3 for times in zip(*turns, strict=True))
+        whole = f"{before:.2f} | {after:.2f} | {before / after:.2f}"
+        print(f"| {name} | {whole} | {layers_before:.2f} | {layers_after:.2f} | {layers_before / layers_after:.2f} |")
 
 
 if __name__ == "__main__":
