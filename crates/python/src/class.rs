@@ -23,7 +23,7 @@ use crate::threads::{executor, torch_executor};
 /// meant, the newest by default. `activation` is applied after the bias: "Relu", "Tanh", "Sigmoid", "HardSwish",
 /// ("LeakyRelu", alpha), ("Clip", min, max) or ("HardSigmoid", alpha, beta). `precision` says how sums may be computed:
 /// "full", by anything whose error stays within that of plain summation; "strict", by products and sums of the elements
-/// themselves, in their own type.
+/// themselves; "bf16-compute", also of inputs and weights rounded to bf16, where that is faster.
 #[pyclass(frozen, module = "outstride", weakref)]
 pub(crate) struct ConvTranspose {
     operator: Box<dyn Operator>,

@@ -84,7 +84,7 @@ def test_unknown_words_are_named() -> None:
         ConvTranspose(W, dialect="onyx")
     with pytest.raises(InvalidError, match="`policy` must be one of spec, runtime"):
         ConvTranspose(W, policy="both")
-    with pytest.raises(InvalidError, match="`precision` must be one of full, strict, got `half`"):
+    with pytest.raises(InvalidError, match="`precision` must be one of full, strict, bf16-compute, got `half`"):
         ConvTranspose(W, precision="half")
     with pytest.raises(InvalidError, match="onnx has no attribute `stride`; it knows auto_pad"):
         ConvTranspose(W, dialect="onnx", stride=2)

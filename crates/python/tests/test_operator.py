@@ -80,7 +80,7 @@ def test_it_explains_itself() -> None:
     assert "up to 1 threads" in op.explain([1, 64, 32, 32], threads=1)
 
 
-def test_strict_sums_are_of_the_elements_themselves() -> None:
+def test_precision_decides_how_sums_are_computed() -> None:
     w = np.random.default_rng(1).standard_normal((64, 64, 4, 4)).astype(np.float32)
     x = np.random.default_rng(0).standard_normal((1, 64, 32, 32)).astype(np.float32)
     strict = ConvTranspose(w, stride=2, padding=1, precision="strict")
@@ -88,6 +88,8 @@ def test_strict_sums_are_of_the_elements_themselves() -> None:
     full = outstride.conv_transpose(x, w, stride=2, padding=1)
     np.testing.assert_array_equal(strict(x), outstride.conv_transpose(x, w, stride=2, padding=1, precision="strict"))
     np.testing.assert_allclose(strict(x), full, rtol=1e-4, atol=1e-4)
+    rounded = outstride.conv_transpose(x, w, stride=2, padding=1, precision="bf16-compute")
+    np.testing.assert_allclose(rounded, full, atol=0.02 * np.abs(full).max())
 
 
 def test_it_introduces_itself() -> None:

@@ -15,7 +15,7 @@ TensorT = TypeVar("TensorT", bound=SupportsDLPack)
 Sizes: TypeAlias = int | Sequence[int]
 """One number for all spatial axes, or one for each."""
 
-Precision: TypeAlias = Literal["full", "strict"]
+Precision: TypeAlias = Literal["full", "strict", "bf16-compute"]
 """How sums may be computed."""
 
 Activation: TypeAlias = str | tuple[str, float] | tuple[str, float, float]
