@@ -120,7 +120,7 @@ def main() -> None:
 
     import outstride.torch
 
-    budget = float(sys.argv[1]) if len(sys.argv) > 1 else 2.0
+    budget = float(sys.argv[1]) if len(sys.argv) > 1 else 1.0
     print(f"PyTorch {torch.__version__.split('+')[0]}, {torch.get_num_threads()} threads.\n")
     print("| model | before, ms | after, ms | times faster | layers before, ms | layers after, ms | times faster |")
     print("|---|--:|--:|--:|--:|--:|--:|")

@@ -15,11 +15,12 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use outstride::Executor;
 use pyo3::prelude::*;
 
-use super::executor;
+use super::{MOST_THREADS, executor};
 
-/// An executor of so many of PyTorch's threads, or of our own where its threads are out of reach.
+/// An executor of so many of PyTorch's threads, or of our own where its threads are out of reach. However many it has, no
+/// more are used than would be of our own.
 pub(crate) fn torch_executor(threads: i64) -> PyResult<Arc<dyn Executor>> {
-    let own = executor(Some(threads))?;
+    let own = executor(Some(threads.min(MOST_THREADS as i64)))?;
     Ok(match &*RUNTIME {
         // A forked child has none of its parent's threads, and the runtime would wait for them forever.
         Some(runtime) if own.threads() > 1 && runtime.process == std::process::id() => {
