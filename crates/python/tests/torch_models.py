@@ -87,32 +87,34 @@ def models(full: bool) -> dict[str, tuple[nn.Module, Tensor]]:
     }
 
 
-def seconds(model: nn.Module, x: Tensor, budget: float) -> tuple[float, float]:
-    """Medians: of the whole model, and of its transposed convolutions together."""
-    began = inside = 0.0
+class Clock:
+    """Times runs of a model and, of those, its transposed convolutions together."""
 
-    def begin(*_: object) -> None:
-        nonlocal began
-        began = time.perf_counter()
+    def __init__(self, model: nn.Module) -> None:
+        self.model = model
+        self.runs: list[tuple[float, float]] = []
+        self._began = self._inside = 0.0
+        for part in model.modules():
+            if isinstance(part, (nn.ConvTranspose1d, nn.ConvTranspose2d)):
+                part.register_forward_pre_hook(self._begin)
+                part.register_forward_hook(self._end)
 
-    def end(*_: object) -> None:
-        nonlocal inside
-        inside += time.perf_counter() - began
+    def _begin(self, *_: object) -> None:
+        self._began = time.perf_counter()
 
-    layers = [part for part in model.modules() if isinstance(part, (nn.ConvTranspose1d, nn.ConvTranspose2d))]
-    hooks = [hook for part in layers for hook in (part.register_forward_pre_hook(begin), part.register_forward_hook(end))]
-    whole, of_layers = [], []
-    with torch.inference_mode():
-        model(x)
-        start = time.perf_counter()
-        while len(whole) < 5 or time.perf_counter() - start < budget:
-            before, inside = time.perf_counter(), 0.0
-            model(x)
-            whole.append(time.perf_counter() - before)
-            of_layers.append(inside)
-    for hook in hooks:
-        hook.remove()
-    return statistics.median(whole), statistics.median(of_layers)
+    def _end(self, *_: object) -> None:
+        self._inside += time.perf_counter() - self._began
+
+    def run(self, x: Tensor) -> None:
+        begin, self._inside = time.perf_counter(), 0.0
+        self.model(x)
+        self.runs.append((time.perf_counter() - begin, self._inside))
+
+    @property
+    def milliseconds(self) -> tuple[float, float]:
+        """Medians, the first runs left out."""
+        whole, layers = zip(*self.runs[2:], strict=True)
+        return statistics.median(whole) * 1e3, statistics.median(layers) * 1e3
 
 
 def main() -> None:
@@ -120,19 +122,26 @@ def main() -> None:
 
     import outstride.torch
 
-    budget = float(sys.argv[1]) if len(sys.argv) > 1 else 1.0
+    budget = float(sys.argv[1]) if len(sys.argv) > 1 else 15.0
     print(f"PyTorch {torch.__version__.split('+')[0]}, {torch.get_num_threads()} threads.\n")
     print("| model | before, ms | after, ms | times faster | layers before, ms | layers after, ms | times faster |")
     print("|---|--:|--:|--:|--:|--:|--:|")
     for name, (model, x) in models(full=True).items():
-        swapped = copy.deepcopy(model)
+        # The same weights at the same addresses, so that only the layers differ.
+        weights = {id(tensor): tensor for tensor in [*model.parameters(), *model.buffers()]}
+        swapped = copy.deepcopy(model, weights)
         outstride.torch.replace_conv_transpose(swapped)
+        clocks = [Clock(model), Clock(swapped)]
         with torch.inference_mode():
             torch.testing.assert_close(swapped(x), model(x))
-        turns = [(*seconds(model, x, budget), *seconds(swapped, x, budget)) for _ in range(5)]
-        before, layers_before, after, layers_after = (statistics.median(times) * 1e3 for times in zip(*turns, strict=True))
-        whole = f"{before:.2f} | {after:.2f} | {before / after:.2f}"
-        print(f"| {name} | {whole} | {layers_before:.2f} | {layers_after:.2f} | {layers_before / layers_after:.2f} |")
+            end = time.perf_counter() + budget
+            while len(clocks[0].runs) < 5 or time.perf_counter() < end:
+                for clock in clocks:
+                    clock.run(x)
+                clocks.reverse()  # neither always comes first
+        before, after = (clock.milliseconds for clock in sorted(clocks, key=lambda clock: clock.model is swapped))
+        cells = [f"{b:.2f} | {a:.2f} | {b / a:.2f}" for b, a in zip(before, after, strict=True)]
+        print(f"| {name} | {' | '.join(cells)} |")
 
 
 if __name__ == "__main__":

@@ -37,8 +37,9 @@ pub(super) fn run(work: &Path) -> Result<()> {
 
 const INTRODUCTION: &str = "
 Written by `cargo xtask compare --models`: models as they are published, with random weights, in PyTorch alone and after
-`outstride.torch.replace_conv_transpose`. Both give the same output within `torch.testing.assert_close`'s tolerance, take turns,
-and the median of their times counts; the last columns are of the transposed convolutions alone, inside the model.
+`outstride.torch.replace_conv_transpose`. Both have the same weights, give the same output within the tolerance of
+`torch.testing.assert_close`, take turns run by run, and the median of their times counts; the last columns are of the transposed
+convolutions alone, inside the model.
 
 ";
 
