@@ -11,11 +11,8 @@ use crate::operator::Settings;
 use crate::threads::executor;
 
 const POLICIES: [(&str, Policy); 2] = [("spec", Policy::Spec), ("runtime", Policy::Runtime)];
-const PRECISIONS: [(&str, Precision); 3] = [
-    ("full", Precision::Full),
-    ("strict", Precision::Strict),
-    ("bf16-compute", Precision::Bf16Compute),
-];
+const PRECISIONS: [(&str, Precision); 3] =
+    [("full", Precision::Full), ("strict", Precision::Strict), ("bf16-compute", Precision::Bf16Compute)];
 
 /// What an operator is made of beside its weights, in the words of its caller.
 pub(crate) struct Recipe {
