@@ -20,8 +20,9 @@ Developer commands of outstride.
 
   cargo xtask test                 formatting, lints, documentation, tests, conformance cases and the Python package
   cargo xtask test python          the Python package alone
+  cargo xtask test peers           the same beside PyTorch, ONNX Runtime and OpenVINO, which are large
   cargo xtask fuzz [--seconds N]   every fuzz target for N seconds (60), with the nightly toolchain
-  cargo xtask wheel                the Python package for Linux, and its sources, into target/wheels";
+  cargo xtask wheel                the Python package for Linux and its sources, into target/wheels; tries both";
 
 fn main() -> ExitCode {
     match run() {
@@ -39,6 +40,7 @@ fn run() -> Result<()> {
     match arguments.as_slice() {
         ["test"] => test::run(),
         ["test", "python"] => wheel::test(),
+        ["test", "peers"] => wheel::test_in(&compare::python_peers()?),
         ["wheel"] => wheel::run(),
         ["fuzz"] => fuzz::run(Duration::from_secs(60)),
         ["fuzz", "--seconds", seconds] => {

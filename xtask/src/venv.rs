@@ -18,7 +18,9 @@ impl Venv {
         if !venv.python().exists() {
             checked(Command::new("python3").args(["-m", "venv"]).arg(folder))?;
         }
-        venv.install(lists)?;
+        if !lists.is_empty() {
+            venv.install(lists)?;
+        }
         Ok(venv)
     }
 

@@ -8,12 +8,18 @@ use anyhow::{Context as _, Result};
 use crate::step::{root, target};
 use crate::venv::{Venv, checked, python_exists};
 
-/// Builds the wheel for every Linux since 2014 and the source distribution it is built from.
+/// Builds the wheel for every Linux since 2014 and the source distribution, and tries both.
 pub(crate) fn run() -> Result<()> {
     let venv = environment(&["requirements-build.txt", "requirements-zig.txt"])?;
+    let folder = target().join("wheels");
     // With zig the wheel links against an old glibc, whatever this machine has.
-    let wheel = build(&venv, &target().join("wheels"), &["--zig", "--strip", "--sdist"])?;
-    eprintln!("\nxtask: built {} and its source distribution", wheel.display());
+    build(&venv, &folder, &["--zig", "--compatibility", "manylinux2014", "--strip"])?;
+    checked(venv.program("maturin")?.args(["sdist", "--out"]).arg(&folder).current_dir(package()))?;
+    let (wheel, sources) = (built(&folder, ".whl")?, built(&folder, ".tar.gz")?);
+    for package in [&wheel, &sources] {
+        try_installed(package)?;
+    }
+    eprintln!("\nxtask: built and tried {} and {}", wheel.display(), sources.display());
     Ok(())
 }
 
@@ -23,10 +29,21 @@ pub(crate) fn test() -> Result<()> {
         eprintln!("\nxtask: skipping the Python package: there is no python3");
         return Ok(());
     }
-    let venv = environment(&["requirements-build.txt", "requirements-test.txt"])?;
-    let wheel = build(&venv, &work().join("wheels"), &[])?;
-    checked(venv.pip_install().args(["--force-reinstall", "--no-deps"]).arg(wheel))?;
+    test_in(&environment(&[])?)
+}
+
+/// Runs the tests of the package in an environment that holds other packages too.
+pub(crate) fn test_in(venv: &Venv) -> Result<()> {
+    venv.install(&[package().join("requirements-test.txt")])?;
+    install(venv)?;
     checked(venv.program("pytest")?.arg("--quiet").current_dir(package()))
+}
+
+/// Builds the wheel for this machine and installs it in an environment.
+pub(crate) fn install(venv: &Venv) -> Result<()> {
+    let folder = work().join("wheels");
+    build(&environment(&["requirements-build.txt"])?, &folder, &[])?;
+    checked(venv.pip_install().args(["--force-reinstall", "--no-deps"]).arg(built(&folder, ".whl")?))
 }
 
 fn package() -> PathBuf {
@@ -42,16 +59,36 @@ fn environment(lists: &[&str]) -> Result<Venv> {
     Venv::with_requirements(&work().join("venv"), &lists)
 }
 
-/// Builds into an emptied folder; the wheel.
-fn build(venv: &Venv, folder: &Path, options: &[&str]) -> Result<PathBuf> {
+/// Builds into an emptied folder.
+fn build(venv: &Venv, folder: &Path, options: &[&str]) -> Result<()> {
+    empty(folder)?;
+    let mut maturin = venv.program("maturin")?;
+    maturin.args(["build", "--release", "--locked", "--out"]).arg(folder).args(options);
+    checked(maturin.current_dir(package()))
+}
+
+/// The file that a build left, by how its name ends.
+fn built(folder: &Path, end: &str) -> Result<PathBuf> {
+    let entries = folder.read_dir().with_context(|| format!("cannot list {}", folder.display()))?;
+    let mut paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    paths
+        .find(|path| path.to_string_lossy().ends_with(end))
+        .with_context(|| format!("maturin left no {end} in {}", folder.display()))
+}
+
+/// Installs a package as its users do, in an environment with nothing else, and lets it compute.
+fn try_installed(built: &Path) -> Result<()> {
+    let folder = work().join("fresh");
+    empty(&folder)?;
+    let venv = Venv::with_requirements(&folder, &[])?;
+    // Sources are compiled on the way, in a folder that the next time finds its way in.
+    checked(venv.pip_install().env("CARGO_TARGET_DIR", work().join("sdist")).arg(built))?;
+    checked(venv.program("python")?.arg(package().join("tests/smoke.py")).current_dir(&folder))
+}
+
+fn empty(folder: &Path) -> Result<()> {
     if folder.exists() {
         fs::remove_dir_all(folder).with_context(|| format!("cannot empty {}", folder.display()))?;
     }
-    let mut maturin = venv.program("maturin")?;
-    maturin.args(["build", "--release", "--locked", "--out"]).arg(folder).args(options);
-    checked(maturin.current_dir(package()))?;
-    let built = folder.read_dir().with_context(|| format!("cannot list {}", folder.display()))?;
-    let paths = built.filter_map(|entry| Some(entry.ok()?.path()));
-    let mut wheels = paths.filter(|path| path.extension().is_some_and(|extension| extension == "whl"));
-    wheels.next().with_context(|| format!("maturin left no wheel in {}", folder.display()))
+    Ok(())
 }

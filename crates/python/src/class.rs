@@ -11,8 +11,9 @@ use crate::array::{Borrowed, Output};
 use crate::attributes::{self, ActivationArgument};
 use crate::error::{invalid, refused};
 use crate::operator::{Operator, Weights};
-use crate::pickling::{self, Recipe};
-use crate::threads::executor;
+use crate::pickling;
+use crate::recipe::{Recipe, dialect_named};
+use crate::threads::{executor, torch_executor};
 
 /// A transposed convolution with its weights, prepared once and called on inputs of any size.
 ///
@@ -20,7 +21,9 @@ use crate::threads::executor;
 /// "ort-nhwc", "onednn-graph", "openvino", "openvino-group", "tensorflow" or "jax"; `policy`, whether its specification
 /// ("spec") or its own runtime ("runtime") decides where they disagree; `opset`, which version of "onnx" or "ort-nhwc" is
 /// meant, the newest by default. `activation` is applied after the bias: "Relu", "Tanh", "Sigmoid", "HardSwish",
-/// ("LeakyRelu", alpha), ("Clip", min, max) or ("HardSigmoid", alpha, beta).
+/// ("LeakyRelu", alpha), ("Clip", min, max) or ("HardSigmoid", alpha, beta). `precision` says how sums may be computed:
+/// "full", by anything whose error stays within that of plain summation; "strict", by products and sums of the elements
+/// themselves; "bf16-compute", also of inputs and weights rounded to bf16, where that is faster.
 #[pyclass(frozen, module = "outstride", weakref)]
 pub(crate) struct ConvTranspose {
     operator: Box<dyn Operator>,
@@ -38,18 +41,27 @@ impl ConvTranspose {
 #[pymethods]
 impl ConvTranspose {
     #[new]
-    #[pyo3(signature = (weight, bias=None, *, dialect="torch", policy="spec", activation=None, opset=None, **attributes))]
+    #[allow(clippy::too_many_arguments)] // In Python they have names.
+    #[pyo3(signature = (weight, bias=None, *, dialect="torch", policy="spec", activation=None, precision="full", opset=None, **attributes))]
     fn new(
         weight: &Bound<'_, PyAny>,
         bias: Option<&Bound<'_, PyAny>>,
         dialect: &str,
         policy: &str,
         activation: Option<ActivationArgument>,
+        precision: &str,
         opset: Option<i64>,
         attributes: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let attributes = attributes.map(attributes::from_python).transpose()?.unwrap_or_default();
-        let recipe = Recipe::new(dialect, policy, activation, opset, attributes)?;
+        let recipe = Recipe {
+            dialect: dialect_named(dialect)?,
+            policy: policy.into(),
+            activation,
+            precision: precision.into(),
+            opset,
+            attributes,
+        };
         Self::from_parts(&copy_weights(weight, bias, &recipe)?, recipe)
     }
 
@@ -142,6 +154,19 @@ impl ConvTranspose {
     fn shape_for(&self, input: &[usize]) -> PyResult<Vec<usize>> {
         self.operator.output_shape(input).map_err(|error| refused(&error))
     }
+}
+
+/// Runs on `x` into `out` with so many of PyTorch's own threads.
+#[pyfunction]
+pub(crate) fn run_beside_torch(
+    py: Python<'_>,
+    op: &ConvTranspose,
+    x: &Bound<'_, PyAny>,
+    out: &Bound<'_, PyAny>,
+    threads: i64,
+) -> PyResult<()> {
+    let (input, mut output) = (Borrowed::new("x", x)?, Output::given(out)?);
+    op.run(py, &input, &mut output, Some(torch_executor(threads)?), 1)
 }
 
 /// Seconds that so many runs take without Python around each: what the cost of a call is measured against.

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use bytemuck::Pod;
 use outstride::{
-    ConvTranspose, DType, Dialect, Element, Error, Executor, Limits, Policy, SpecError, Tensor, bf16, f16,
+    ConvTranspose, DType, Dialect, Element, Error, Executor, Options, Policy, Precision, SpecError, Tensor,
+    bf16, f16,
 };
 
 use crate::array::Memory;
@@ -46,6 +47,7 @@ pub(crate) struct Settings {
     pub(crate) dialect: Arc<dyn Dialect>,
     pub(crate) policy: Policy,
     pub(crate) activation: Option<outstride::Activation>,
+    pub(crate) precision: Precision,
     pub(crate) executor: Arc<dyn Executor>,
 }
 
@@ -79,7 +81,8 @@ impl Weights<Vec<u8>> {
         let filter = Tensor::from_vec(&self.shape, bytemuck::pod_collect_to_vec::<u8, T>(&self.filter))?;
         let bias = self.bias.as_deref().map(bytemuck::pod_collect_to_vec::<u8, T>);
         let dialect = settings.dialect.clone();
-        let op = ConvTranspose::from_dialect(dialect, filter.view(), bias.as_deref(), Limits::default())?
+        let options = Options { precision: settings.precision, ..Options::default() };
+        let op = ConvTranspose::with_options(dialect, filter.view(), bias.as_deref(), &options)?
             .with_policy(settings.policy)
             .with_executor(settings.executor.clone());
         let op = match settings.activation {

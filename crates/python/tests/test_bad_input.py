@@ -84,6 +84,8 @@ def test_unknown_words_are_named() -> None:
         ConvTranspose(W, dialect="onyx")
     with pytest.raises(InvalidError, match="`policy` must be one of spec, runtime"):
         ConvTranspose(W, policy="both")
+    with pytest.raises(InvalidError, match="`precision` must be one of full, strict, bf16-compute, got `half`"):
+        ConvTranspose(W, precision="half")
     with pytest.raises(InvalidError, match="onnx has no attribute `stride`; it knows auto_pad"):
         ConvTranspose(W, dialect="onnx", stride=2)
     with pytest.raises(InvalidError, match="`shape` has a size of -1"):
@@ -259,6 +261,7 @@ def test_broken_pickles_are_refused() -> None:
         (dtype, shape, weight, b"1234", words),
         (dtype, shape, weight, bias, {}),
         (dtype, shape, weight, bias, {**words, "dialect": "no"}),
+        (dtype, shape, weight, bias, {**words, "precision": "no"}),
     ]:
         with pytest.raises(outstride.InvalidError):
             restore(*broken)

@@ -80,6 +80,18 @@ def test_it_explains_itself() -> None:
     assert "up to 1 threads" in op.explain([1, 64, 32, 32], threads=1)
 
 
+def test_precision_decides_how_sums_are_computed() -> None:
+    w = np.random.default_rng(1).standard_normal((64, 64, 4, 4)).astype(np.float32)
+    x = np.random.default_rng(0).standard_normal((1, 64, 32, 32)).astype(np.float32)
+    strict = ConvTranspose(w, stride=2, padding=1, precision="strict")
+    assert "f32_tile" not in strict.explain(x.shape).split("rejected")[0]
+    full = outstride.conv_transpose(x, w, stride=2, padding=1)
+    np.testing.assert_array_equal(strict(x), outstride.conv_transpose(x, w, stride=2, padding=1, precision="strict"))
+    np.testing.assert_allclose(strict(x), full, rtol=1e-4, atol=1e-4)
+    rounded = outstride.conv_transpose(x, w, stride=2, padding=1, precision="bf16-compute")
+    np.testing.assert_allclose(rounded, full, atol=0.02 * np.abs(full).max())
+
+
 def test_it_introduces_itself() -> None:
     op = ConvTranspose(W, np.ones(1, np.float32), dialect="onnx", strides=[2])
     assert repr(op) == "ConvTranspose(f32 weight [1, 1, 3], bias, dialect='onnx', strides=[2])"
@@ -91,7 +103,7 @@ def test_it_introduces_itself() -> None:
     [
         {"stride": 2, "padding": (1,)},
         {"dialect": "onnx", "strides": [2], "auto_pad": "SAME_LOWER", "opset": 11, "policy": "runtime"},
-        {"stride": 3, "activation": ("Clip", -5.0, 50.0)},
+        {"stride": 3, "activation": ("Clip", -5.0, 50.0), "precision": "strict"},
         {"dialect": "jax", "strides": [1], "padding": [(0, 1)], "dimension_numbers": ["NCH", "IOH", "NCH"]},
     ],
 )
@@ -100,6 +112,7 @@ def test_a_pickle_is_the_same_operator(words: dict[str, object], bias: np.ndarra
     op = ConvTranspose(W, None if words.get("dialect") == "jax" else bias, **words)
     for again in (pickle.loads(pickle.dumps(op)), copy.deepcopy(op)):
         assert repr(again) == repr(op)
+        assert again.__reduce__() == op.__reduce__()
         np.testing.assert_array_equal(again(X), op(X))
 
 

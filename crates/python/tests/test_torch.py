@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import copy
 import gc
+import multiprocessing
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -102,6 +106,19 @@ def test_swapped_models_give_the_same(name: str) -> None:
     torch.testing.assert_close(swapped(x), model(x))
 
 
+def test_a_model_may_be_strict() -> None:
+    model, x = small()
+    expected = copy.deepcopy(model)(x)
+    ot.replace_conv_transpose(model, precision="strict")
+    assert model[0].precision == copy.deepcopy(model)[2].precision == "strict"
+    torch.testing.assert_close(model(x), expected)
+    ot.replace_conv_transpose(model)
+    assert model[0].precision == "full", "the last word counts"
+    ot.replace_conv_transpose(model, precision="half")
+    with pytest.raises(outstride.InvalidError, match="`precision` must be one of full, strict"):
+        model(x)
+
+
 def small() -> tuple[nn.Module, torch.Tensor]:
     model = nn.Sequential(nn.ConvTranspose2d(3, 4, 4, 2, 1), nn.ReLU(), nn.ConvTranspose2d(4, 2, 3, 2, 1, 1))
     return model.eval(), torch.randn(1, 3, 5, 6)
@@ -166,6 +183,80 @@ def test_prepared_weights_go_with_the_model() -> None:
     del module
     gc.collect()
     assert len(ot._PREPARED) == before
+
+
+@pytest.mark.parametrize("axes", [2, 3])
+def test_channels_stay_last(axes: int) -> None:
+    last = {2: torch.channels_last, 3: torch.channels_last_3d}[axes]
+    module = {2: nn.ConvTranspose2d, 3: nn.ConvTranspose3d}[axes](3, 4, 4, 2, 1)
+    x = torch.randn(2, 3, *[5] * axes).to(memory_format=last)
+    expected = module(x)
+    ot.replace_conv_transpose(module)
+    with torch.no_grad():
+        y = module(x)
+        compiled = torch.compile(module, fullgraph=True, backend="aot_eager")(x)
+    assert y.is_contiguous(memory_format=last) and compiled.is_contiguous(memory_format=last)
+    assert module(x.contiguous()).is_contiguous()
+    torch.testing.assert_close(y, expected)
+
+
+@pytest.fixture
+def threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+WIDE = torch.randn(1, 32, 48, 48)
+
+
+def wide() -> nn.Module:
+    module = nn.ConvTranspose2d(32, 16, 4, 2, 1).eval().requires_grad_(False)
+    ot.replace_conv_transpose(module)
+    return module
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere they are not looked for")
+def test_pytorchs_own_threads_are_found() -> None:
+    if "ATen parallel backend: OpenMP" not in torch.__config__.parallel_info():
+        pytest.skip("PyTorch was built with other threads")
+    assert outstride._native.finds_torch_threads()
+
+
+@pytest.mark.usefixtures("threads")
+def test_results_do_not_depend_on_pytorchs_threads() -> None:
+    module, results = wide(), []
+    for count in (1, 2, 3, 8):
+        torch.set_num_threads(count)
+        results.append(module(WIDE))
+    assert all(torch.equal(result, results[0]) for result in results)
+
+
+def test_many_threads_may_share_a_module() -> None:
+    module = wide()
+    inputs = [WIDE * scale for scale in range(1, 9)]
+    expected = [module(x) for x in inputs]
+    with ThreadPoolExecutor(4) as pool:
+        for result, once in zip(pool.map(module, inputs * 5), expected * 5, strict=True):
+            assert torch.equal(result, once)
+
+
+def child(module: nn.Module, queue: multiprocessing.Queue) -> None:
+    queue.put(module(WIDE).numpy())
+
+
+@pytest.mark.usefixtures("threads")
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no fork, or no use of it")
+def test_a_forked_process_does_not_wait_for_threads_it_has_not() -> None:
+    torch.set_num_threads(2)
+    module = wide()
+    expected = module(WIDE)
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    process = context.Process(target=child, args=(module, queue))
+    process.start()
+    np.testing.assert_array_equal(queue.get(timeout=60), expected.numpy())
+    process.join()
 
 
 def test_a_module_can_be_asked_for_an_output_size() -> None:

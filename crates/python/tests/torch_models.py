@@ -1,5 +1,5 @@
 """Models with transposed convolutions, as they are published, at any width; run as a program, this times them before and after
-the swap."""
+the swap, as `cargo xtask compare --models` does."""
 
 from __future__ import annotations
 
@@ -87,15 +87,34 @@ def models(full: bool) -> dict[str, tuple[nn.Module, Tensor]]:
     }
 
 
-def seconds(model: nn.Module, x: Tensor, budget: float) -> float:
-    with torch.inference_mode():
-        model(x)
-        start, times = time.perf_counter(), []
-        while len(times) < 5 or time.perf_counter() - start < budget:
-            begin = time.perf_counter()
-            model(x)
-            times.append(time.perf_counter() - begin)
-    return statistics.median(times)
+class Clock:
+    """Times runs of a model and, of those, its transposed convolutions together."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model = model
+        self.runs: list[tuple[float, float]] = []
+        self._began = self._inside = 0.0
+        for part in model.modules():
+            if isinstance(part, (nn.ConvTranspose1d, nn.ConvTranspose2d)):
+                part.register_forward_pre_hook(self._begin)
+                part.register_forward_hook(self._end)
+
+    def _begin(self, *_: object) -> None:
+        self._began = time.perf_counter()
+
+    def _end(self, *_: object) -> None:
+        self._inside += time.perf_counter() - self._began
+
+    def run(self, x: Tensor) -> None:
+        begin, self._inside = time.perf_counter(), 0.0
+        self.model(x)
+        self.runs.append((time.perf_counter() - begin, self._inside))
+
+    @property
+    def milliseconds(self) -> tuple[float, float]:
+        """Medians, the first runs left out."""
+        whole, layers = zip(*self.runs[2:], strict=True)
+        return statistics.median(whole) * 1e3, statistics.median(layers) * 1e3
 
 
 def main() -> None:
@@ -103,14 +122,26 @@ def main() -> None:
 
     import outstride.torch
 
-    budget = float(sys.argv[1]) if len(sys.argv) > 1 else 2.0
-    print("| model | before, ms | after, ms | times faster |\n|---|---|---|---|")
+    budget = float(sys.argv[1]) if len(sys.argv) > 1 else 15.0
+    print(f"PyTorch {torch.__version__.split('+')[0]}, {torch.get_num_threads()} threads.\n")
+    print("| model | before, ms | after, ms | times faster | layers before, ms | layers after, ms | times faster |")
+    print("|---|--:|--:|--:|--:|--:|--:|")
     for name, (model, x) in models(full=True).items():
-        swapped = copy.deepcopy(model)
+        # The same weights at the same addresses, so that only the layers differ.
+        weights = {id(tensor): tensor for tensor in [*model.parameters(), *model.buffers()]}
+        swapped = copy.deepcopy(model, weights)
         outstride.torch.replace_conv_transpose(swapped)
-        turns = [(seconds(model, x, budget), seconds(swapped, x, budget)) for _ in range(3)]
-        before, after = (statistics.median(times) for times in zip(*turns, strict=True))
-        print(f"| {name} | {before * 1e3:.2f} | {after * 1e3:.2f} | {before / after:.2f} |")
+        clocks = [Clock(model), Clock(swapped)]
+        with torch.inference_mode():
+            torch.testing.assert_close(swapped(x), model(x))
+            end = time.perf_counter() + budget
+            while len(clocks[0].runs) < 5 or time.perf_counter() < end:
+                for clock in clocks:
+                    clock.run(x)
+                clocks.reverse()  # neither always comes first
+        before, after = (clock.milliseconds for clock in sorted(clocks, key=lambda clock: clock.model is swapped))
+        cells = [f"{b:.2f} | {a:.2f} | {b / a:.2f}" for b, a in zip(before, after, strict=True)]
+        print(f"| {name} | {' | '.join(cells)} |")
 
 
 if __name__ == "__main__":

@@ -27,8 +27,7 @@ pub(super) struct Peers {
 impl Peers {
     /// Installs the peers asked for. One that cannot be installed is left out, with a word about it.
     pub(super) fn install(options: &Options, work: &Path) -> Result<Self> {
-        let home = std::env::var_os("OUTSTRIDE_PEERS_HOME").map_or_else(|| work.join("peers"), PathBuf::from);
-        fs::create_dir_all(&home).with_context(|| format!("cannot create {}", home.display()))?;
+        let home = home(work)?;
         // The models that Rust peers load are written by Python as well.
         let python = Venv::with_requirements(&home.join("venv"), &lists(&["requirements.txt"]))?;
         let mut peers = Vec::new();
@@ -84,6 +83,20 @@ impl Peers {
         let installed = taking_part.filter_map(|peer| pins.remove(peer.family)).flatten();
         installed.map(|line| line.replace("==", " ").replace(" = \"=", " ").replace('"', "")).collect()
     }
+}
+
+/// The environment of all Python peers.
+pub(super) fn python_peers(work: &Path) -> Result<Venv> {
+    Venv::with_requirements(
+        &home(work)?.join("venv"),
+        &lists(&["requirements.txt", "requirements-torch.txt"]),
+    )
+}
+
+fn home(work: &Path) -> Result<PathBuf> {
+    let home = std::env::var_os("OUTSTRIDE_PEERS_HOME").map_or_else(|| work.join("peers"), PathBuf::from);
+    fs::create_dir_all(&home).with_context(|| format!("cannot create {}", home.display()))?;
+    Ok(home)
 }
 
 /// The line of a list of requirements that begins with a name.

@@ -4,6 +4,7 @@
 //! contestant takes its turn, round after round, and the median over the rounds counts.
 
 mod install;
+mod models;
 mod options;
 mod outstride;
 mod peer;
@@ -19,6 +20,7 @@ use anyhow::{Context as _, Result, bail};
 use outstride_io::layers::Layer;
 
 use crate::step::root;
+use crate::venv::Venv;
 use install::Peers;
 use options::{Contest, Options};
 use outstride::Outstride;
@@ -31,8 +33,10 @@ const SETTLE: Duration = Duration::from_millis(300);
 
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let options = Options::parse(arguments)?;
-    let work = root().join("target/compare");
-    fs::create_dir_all(&work).with_context(|| format!("cannot create {}", work.display()))?;
+    let work = work()?;
+    if options.models {
+        return models::run(&work);
+    }
     if !options.render_only {
         let layers = selected(&options)?;
         let outstride = Outstride::build()?;
@@ -56,13 +60,25 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     // Part of the layers is for the eye; only a whole run becomes documentation.
     let docs = if options.is_complete() { root().join("docs") } else { work };
     let (text, plot) = (docs.join("performance.md"), docs.join("performance.svg"));
-    fs::write(&text, table::document(&all)).with_context(|| format!("cannot write {}", text.display()))?;
+    let document = table::document(&all) + &models::section_of(&text);
+    fs::write(&text, document).with_context(|| format!("cannot write {}", text.display()))?;
     fs::write(&plot, plot::svg(&all)).with_context(|| format!("cannot write {}", plot.display()))?;
     for results in &all {
         println!("{}", table::summary(results));
     }
     println!("{}\n{}", text.display(), plot.display());
     Ok(())
+}
+
+/// The environment in which the Python peers are, PyTorch among them.
+pub(crate) fn python_peers() -> Result<Venv> {
+    install::python_peers(&work()?)
+}
+
+fn work() -> Result<PathBuf> {
+    let work = root().join("target/compare");
+    fs::create_dir_all(&work).with_context(|| format!("cannot create {}", work.display()))?;
+    Ok(work)
 }
 
 fn results_file(work: &Path, contest: Contest) -> PathBuf {

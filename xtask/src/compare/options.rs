@@ -19,6 +19,7 @@ pub(crate) const HELP: &str = "\
       --seconds S                  how long each turn takes (0.3)
       --threads N                  for each contestant; all that the machine has by default
       --render-only                write the documents again from the last results
+      --models                     instead, whole PyTorch models before and after the swap; docs/performance.md keeps the rest
       Peers are installed under target/compare, or in the folder that OUTSTRIDE_PEERS_HOME names.";
 
 /// The families of peers, each one process.
@@ -101,6 +102,7 @@ pub(super) struct Options {
     pub(super) seconds: f64,
     pub(super) threads: usize,
     pub(super) render_only: bool,
+    pub(super) models: bool,
     own_layers: bool,
 }
 
@@ -116,6 +118,7 @@ impl Options {
             seconds: 0.3,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             render_only: false,
+            models: false,
             own_layers: true,
         };
         let mut rest = arguments.iter();
@@ -123,6 +126,7 @@ impl Options {
             match name {
                 "--with-torch" => options.peers.push("torch".into()),
                 "--render-only" => options.render_only = true,
+                "--models" => options.models = true,
                 _ => {
                     let value = rest
                         .next()

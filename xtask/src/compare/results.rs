@@ -156,7 +156,7 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
 }
 
 /// The processor's name, where the system tells it.
-fn cpu() -> String {
+pub(super) fn cpu() -> String {
     let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let name = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
     name.map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, name)| name.trim().to_owned())

@@ -16,8 +16,9 @@ pub(super) fn document(all: &[Results]) -> String {
 const INTRODUCTION: &str = "\
 # Performance
 
-Written by `cargo xtask compare --with-torch` (with `--dtype` for other types), which anybody can run: it installs the peers from the package registries
-at pinned versions, gives everybody the same layers, and lets them take turns.
+Written by `cargo xtask compare --with-torch` (with `--dtype` for other types), which anybody can run: it installs the peers
+from the package registries at pinned versions, gives everybody the same layers, and lets them take turns.
+[Whole models](#whole-models) are at the end.
 
 ![How many times faster than the fastest peer, per layer](performance.svg)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from outstride._native import ConvTranspose
 
 if TYPE_CHECKING:
-    from outstride._typing import Activation, Sizes, SupportsDLPack, TensorT
+    from outstride._typing import Activation, Precision, Sizes, SupportsDLPack, TensorT
 
 _TORCH_AXES = 3
 """How many spatial axes PyTorch's functions have at most."""
@@ -24,13 +24,15 @@ def conv_transpose(
     dilation: Sizes = 1,
     *,
     activation: Activation | None = None,
+    precision: Precision = "full",
     out: TensorT | None = None,
     threads: int | None = None,
 ) -> TensorT:
     """Transposed convolution of `x`, as `torch.nn.functional.conv_transpose1d`, `2d` and `3d`, and beyond 3-D.
 
     `x` is (N, C, X…), or (C, X…) without a batch up to 3-D; `w` is (C, M/groups, k…), `bias` is (M). Each of stride, padding,
-    output_padding and dilation is one number, or one for each spatial axis.
+    output_padding and dilation is one number, or one for each spatial axis. `activation`, `precision` and `threads` are those of
+    `ConvTranspose`.
 
     The weights are prepared anew on every call. To call often with the same weights, make a `ConvTranspose` once.
 
@@ -52,7 +54,7 @@ def conv_transpose(
         }
     else:
         spelt = _in_the_words_of_onnx(axes, stride, padding, output_padding, groups, dilation)
-    op = ConvTranspose(w, bias, activation=activation, **spelt)
+    op = ConvTranspose(w, bias, activation=activation, precision=precision, **spelt)
     return op(x, out=out, threads=threads)
 
 

@@ -1,9 +1,9 @@
 from collections.abc import Sequence
 from typing import Any, final
 
-from outstride._typing import Activation, SupportsDLPack, TensorT
+from outstride._typing import Activation, Precision, SupportsDLPack, TensorT
 
-__all__ = ["ConvTranspose", "InvalidError", "UnsupportedError", "restore", "time_runs"]
+__all__ = ["ConvTranspose", "InvalidError", "UnsupportedError", "finds_torch_threads", "restore", "run_beside_torch", "time_runs"]
 
 class InvalidError(ValueError): ...
 class UnsupportedError(NotImplementedError): ...
@@ -18,6 +18,7 @@ class ConvTranspose:
         dialect: str = "torch",
         policy: str = "spec",
         activation: Activation | None = None,
+        precision: Precision = "full",
         opset: int | None = None,
         **attributes: Any,
     ) -> ConvTranspose: ...
@@ -37,4 +38,6 @@ def restore(
     bias: bytes | None,
     words: dict[str, Any],
 ) -> ConvTranspose: ...
+def finds_torch_threads() -> bool: ...
+def run_beside_torch(op: ConvTranspose, x: TensorT, out: TensorT, threads: int) -> None: ...
 def time_runs(op: ConvTranspose, x: TensorT, out: TensorT, times: int) -> float: ...

@@ -6,6 +6,7 @@
     y = model(x)
 
 The operator is registered as `torch.ops.outstride.conv_transpose`, so that `torch.compile` and `torch.export` take it as it is.
+It runs on PyTorch's own threads, as many as `torch.get_num_threads()` says.
 """
 
 import weakref
@@ -18,10 +19,15 @@ from torch import Tensor, nn
 from torch.utils.weak import WeakTensorKeyDictionary
 
 import outstride
+from outstride import _native
+from outstride._typing import Precision
 
 __all__ = ["Replacement", "conv_transpose", "replace_conv_transpose"]
 
+_native.finds_torch_threads()  # here and now: after a fork it is too late
+
 _DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+_CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
 
 
 @torch.library.custom_op("outstride::conv_transpose", mutates_args=(), device_types="cpu")
@@ -34,15 +40,18 @@ def conv_transpose(
     output_padding: Sequence[int],
     groups: int,
     dilation: Sequence[int],
+    precision: str = "full",
 ) -> Tensor:
-    """`torch.nn.functional.conv_transpose1d`, `2d` or `3d`, computed by outstride.
+    """`torch.nn.functional.conv_transpose1d`, `2d` or `3d`, computed by outstride; with channels last where `x` has them last.
 
     Weights are prepared on the first call and again after they have changed. A change that PyTorch does not count, such as
     one through `weight.data`, is not noticed.
     """
-    words = _Words(tuple(stride), tuple(padding), tuple(output_padding), groups, tuple(dilation))
-    result: Tensor = _operator(weight, bias, words)(x.detach())
-    return result
+    words = _Words(tuple(stride), tuple(padding), tuple(output_padding), groups, tuple(dilation), precision)
+    operator = _operator(weight, bias, words)
+    out = _empty_like(x, operator.output_shape(x.shape))
+    _native.run_beside_torch(operator, x.detach(), out, torch.get_num_threads())
+    return out
 
 
 @conv_transpose.register_fake
@@ -55,6 +64,7 @@ def _(
     output_padding: Sequence[int],
     groups: int,
     dilation: Sequence[int],
+    precision: str = "full",
 ) -> Tensor:
     axes = weight.dim() - 2
     sizes = [
@@ -65,11 +75,19 @@ def _(
         + 1
         for axis in range(axes)
     ]
-    return x.new_empty([*x.shape[: x.dim() - axes - 1], weight.shape[1] * groups, *sizes])
+    return _empty_like(x, [*x.shape[: x.dim() - axes - 1], weight.shape[1] * groups, *sizes])
+
+
+def _empty_like(x: Tensor, shape: Sequence[int]) -> Tensor:
+    """Memory for the result, in the order of the input's."""
+    last = _CHANNELS_LAST.get(x.dim())
+    if last is not None and not x.is_contiguous() and x.is_contiguous(memory_format=last):
+        return torch.empty(shape, dtype=x.dtype, device=x.device, memory_format=last)
+    return x.new_empty(shape)
 
 
 def _keep_inputs(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    x, weight, bias, *ctx.words = inputs
+    x, weight, bias, *ctx.words, _ = inputs
     ctx.save_for_backward(x, weight)
     ctx.bias_sizes = None if bias is None else list(bias.shape)
 
@@ -86,7 +104,7 @@ def _gradients(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     )
     if not batched and of_x is not None:
         of_x = of_x[0]
-    return (of_x, *of_weights, None, None, None, None, None)
+    return (of_x, *of_weights, None, None, None, None, None, None)
 
 
 conv_transpose.register_autograd(_gradients, setup_context=_keep_inputs)
@@ -100,6 +118,7 @@ class _Words(NamedTuple):
     output_padding: tuple[int, ...]
     groups: int
     dilation: tuple[int, ...]
+    precision: str
 
 
 class _Prepared(NamedTuple):
@@ -138,6 +157,8 @@ def _state(tensor: Tensor) -> tuple[int, int]:
 class _Forward:
     """`forward` of the modules, computed by outstride."""
 
+    precision: Precision = "full"
+
     def forward(self: Any, input: Tensor, output_size: Optional[list[int]] = None) -> Tensor:
         axes = len(self.kernel_size)
         output_padding = self._output_padding(
@@ -146,7 +167,15 @@ class _Forward:
         if torch.is_autocast_enabled("cpu"):
             input = input.to(self.weight.dtype)
         result: Tensor = conv_transpose(
-            input, self.weight, self.bias, self.stride, self.padding, output_padding, self.groups, self.dilation
+            input,
+            self.weight,
+            self.bias,
+            self.stride,
+            self.padding,
+            output_padding,
+            self.groups,
+            self.dilation,
+            self.precision,
         )
         return result
 
@@ -185,22 +214,24 @@ class Replacement:
         return "\n".join(lines)
 
 
-def replace_conv_transpose(module: nn.Module) -> Replacement:
+def replace_conv_transpose(module: nn.Module, *, precision: Precision = "full") -> Replacement:
     """Lets outstride compute every `nn.ConvTranspose1d`, `2d` and `3d` in `module`, itself included.
 
     Modules are changed in place; parameters, hooks and names of the state stay as they are. What is not swapped says why in the
-    result.
+    result. `precision` is that of `outstride.ConvTranspose`.
     """
     replacement = Replacement()
     for name, part in module.named_modules():
-        if isinstance(part, _Forward) or not any(isinstance(part, kind) for kind in _CLASSES):
-            continue
-        reason = _reason_to_leave(part)
-        if reason is None:
-            part.__class__ = _CLASSES[type(part)]
-            replacement.swapped.append(name or "the module itself")
-        else:
-            replacement.left[name or "the module itself"] = reason
+        if isinstance(part, _Forward):  # swapped before
+            part.precision = precision
+        elif isinstance(part, tuple(_CLASSES)):
+            called = name or "the module itself"
+            reason = _reason_to_leave(part)
+            if reason is None:
+                part.__class__, part.precision = _CLASSES[type(part)], precision
+                replacement.swapped.append(called)
+            else:
+                replacement.left[called] = reason
     return replacement
 
 

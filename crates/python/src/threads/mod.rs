@@ -1,4 +1,6 @@
-//! Thread pools, one per number of threads, made when first needed and shared by all operators.
+//! Thread pools, one per number of threads, made when first needed and shared by all operators; and those of PyTorch.
+
+mod torch;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,6 +9,7 @@ use outstride::{Executor, Sequential};
 use pyo3::PyResult;
 
 use crate::error::invalid;
+pub(crate) use torch::{finds_torch_threads, torch_executor};
 
 /// More would cost memory for stacks and gain nothing.
 const MOST_THREADS: usize = 1024;

@@ -1,0 +1,64 @@
+//! `cargo xtask compare --models`: whole PyTorch models before and after the swap.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context as _, Result, bail};
+
+use super::install::python_peers;
+use super::results::cpu;
+use crate::step::root;
+use crate::wheel;
+
+const HEADING: &str = "\n## Whole models\n";
+
+/// Measures, and puts what came out in the place of what is there.
+pub(super) fn run(work: &Path) -> Result<()> {
+    let venv = python_peers(work)?;
+    wheel::install(&venv)?;
+    let mut program = Command::new(venv.python());
+    program.arg(root().join("crates/python/tests/torch_models.py"));
+    eprintln!("$ {program:?}");
+    let output = program.stderr(std::process::Stdio::inherit()).output();
+    let output = output.with_context(|| format!("cannot start {program:?}"))?;
+    if !output.status.success() {
+        bail!("{program:?} failed ({}); what it printed is above", output.status);
+    }
+    let measured = String::from_utf8_lossy(&output.stdout);
+    let file = root().join("docs/performance.md");
+    let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+    let rest = text.split(HEADING).next().unwrap_or_default();
+    fs::write(&file, format!("{rest}{HEADING}{INTRODUCTION}{}, {measured}", cpu()))
+        .with_context(|| format!("cannot write {}", file.display()))?;
+    println!("{measured}\n{}", file.display());
+    Ok(())
+}
+
+const INTRODUCTION: &str = "
+Written by `cargo xtask compare --models`: models as they are published, with random weights, in PyTorch alone and after
+`outstride.torch.replace_conv_transpose`. Both have the same weights, give the same output within the tolerance of
+`torch.testing.assert_close`, take turns run by run, and the median of their times counts; the last columns are of the transposed
+convolutions alone, inside the model.
+
+";
+
+/// The section of a document that this command wrote, so that it outlives the rest; nothing where there is none.
+pub(super) fn section_of(document: &Path) -> String {
+    let text = fs::read_to_string(document).unwrap_or_default();
+    text.find(HEADING).map_or_else(String::new, |start| text[start..].to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_section_outlives_the_rest() {
+        let file = std::env::temp_dir().join(format!("outstride-models-{}.md", std::process::id()));
+        fs::write(&file, format!("# Performance\n\nlayers\n{HEADING}\nmodels\n")).unwrap();
+        assert_eq!(section_of(&file), format!("{HEADING}\nmodels\n"));
+        fs::remove_file(&file).unwrap();
+        assert_eq!(section_of(&file), "");
+    }
+}
