@@ -151,6 +151,21 @@ impl Layer {
         };
     }
 
+    /// Turns the layer into one that doubles a large map, channels last.
+    pub(crate) fn become_large(&mut self, size: usize, in_channels: usize, out_channels: usize) {
+        let axis = Axis { input: size, kernel: 2, stride: 2, dilation: 1, output: 2 * size, pad_begin: 0 };
+        *self = Layer {
+            batch: 1,
+            groups: 1,
+            in_channels,
+            out_channels,
+            axes: vec![axis; 2],
+            output_padding: vec![0; 2],
+            pads_end: vec![0; 2],
+            channels_first: false,
+        };
+    }
+
     pub(crate) fn geometry(&self) -> Geometry {
         Geometry::new(self.batch, self.groups, self.in_channels, self.out_channels, self.axes.clone())
             .unwrap()

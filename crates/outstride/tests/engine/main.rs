@@ -8,4 +8,5 @@ mod halves;
 mod integers;
 mod layers;
 mod quantized;
+mod streams;
 mod threads;

@@ -1,148 +1,11 @@
-//! Products of matrices in tiles of 16 × 16 sums, for numbers cut into 16-bit *parts*: one of a bf16, two of an f16, three
-//! of an f32.
-//!
-//! Of each number `x = x₁ + x₂ + x₃`, 8 bits of significand a part, the products `x₁y₁, x₁y₂, x₂y₁, x₂y₂, x₁y₃, x₃y₁` are
-//! summed as far as there are such parts; what is left out is below the rounding of a single 32-bit product. A tile
-//! instruction rounds its running sum once per 32 channels and product, so that the error is below that of plain
-//! summation. It takes numbers near zero for zero, hence the two bounds below.
+//! The kernels of matrix tiles, on a thread whose tiles are configured.
 
 use outstride_spec::DType;
 
+use super::{
+    BYTE_ROW, MatrixBlock, MatrixKernels, MatrixStep, PART_ROW, PARTS, PartRows, TILE_ROWS, parts_of_dtype,
+};
 use crate::storage::Source;
-
-/// Channels of a row of a tile.
-pub const PART_ROW: usize = 32;
-
-/// Channels of a row of a tile of bytes.
-pub const BYTE_ROW: usize = 2 * PART_ROW;
-
-/// Rows of a tile.
-pub const TILE_ROWS: usize = 16;
-
-/// Parts of a 32-bit number: the most there are.
-pub const PARTS: usize = 3;
-
-/// How many products of parts make up the product of two numbers.
-pub fn products_of_parts(parts: usize) -> usize {
-    match parts {
-        1 => 1,
-        2 => 4,
-        _ => 6,
-    }
-}
-
-/// How many parts hold all of a value of a type.
-pub fn parts_of_dtype(dtype: DType) -> usize {
-    match dtype {
-        DType::Bf16 | DType::I8 | DType::U8 => 1,
-        DType::F16 => 2,
-        _ => PARTS,
-    }
-}
-
-/// The type whose values so many parts hold.
-pub fn dtype_of_parts(parts: usize) -> DType {
-    match parts {
-        1 => DType::Bf16,
-        2 => DType::F16,
-        _ => DType::F32,
-    }
-}
-
-/// Numbers below this, other than zero, have parts or products of parts that tiles may take for zero.
-pub const TINY: f32 = 1.0 / (1u64 << 40) as f32;
-
-/// Sums above this do not feel what tiles took for zero.
-pub const VANISHING: f32 = TINY / (1 << 24) as f32;
-
-/// A product of tiles: 32 channels of some positions by the weights of these channels.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-pub struct MatrixStep {
-    /// From a block's rows to the inputs, in bytes.
-    pub input: isize,
-    /// `[part][tile of columns][pair of channels][column][channel of the pair]`
-    pub weights: *const u16,
-}
-
-/// Elements that a step brings near.
-pub const FETCHED_BY_STEP: usize = 256;
-
-/// Sums to compute: two tiles of rows by two of columns, or four by one.
-#[derive(Clone, Copy, Debug)]
-pub struct MatrixBlock<'a> {
-    /// The first row of every tile of rows, to which the steps' distances are added. The 16 rows of a tile follow each
-    /// other, [`PART_ROW`] channels each.
-    pub rows: [*const u16; 4],
-    /// From a part of the inputs to the next.
-    pub part_stride: usize,
-    /// Summed in this order.
-    pub steps: &'a [MatrixStep],
-    /// What will be read soon: [`FETCHED_BY_STEP`] elements a step from here on are brought near, wherever they lie.
-    pub fetch: *const u16,
-    /// `[tile of rows][row][column]`
-    pub out: *mut f32,
-    /// Whether `out` holds sums to add to.
-    pub resume: bool,
-}
-
-/// The functions that work on tiles.
-#[derive(Clone, Copy)]
-pub(crate) struct MatrixKernels {
-    pub(crate) configure: unsafe fn(),
-    pub(crate) release: unsafe fn(),
-    /// By parts and by tiles of columns, each less one.
-    pub(crate) blocks: [[unsafe fn(&MatrixBlock<'_>); 2]; PARTS],
-    /// Of bytes: by whether inputs are signed, and by tiles of columns, less one.
-    pub(crate) byte_blocks: [[unsafe fn(&MatrixBlock<'_>); 2]; 2],
-    /// By parts, less one.
-    pub(crate) split: [SplitKernel; PARTS],
-    pub(crate) copy_rows: CopyKernel,
-    pub(crate) turn_rows: unsafe fn(*const u16, &[isize], usize, *mut u16, usize) -> bool,
-    pub(crate) copy_byte_rows: unsafe fn(*const u8, isize, usize, usize, *mut u16, usize),
-    pub(crate) turn_byte_rows: unsafe fn(*const u8, &[isize], usize, *mut u16, usize),
-    pub(crate) integers_to_reals: unsafe fn(&mut [f32], &[i32]),
-    pub(crate) are_sound: unsafe fn(&[f32], bool) -> bool,
-    pub(crate) add_bias: unsafe fn(&mut [f32], &[f32]) -> bool,
-}
-
-/// See [`MatrixSession::copy_rows`].
-pub(crate) type CopyKernel = unsafe fn(*const u16, isize, usize, usize, *mut u16, usize) -> bool;
-
-/// See [`MatrixSession::split`].
-pub(crate) type SplitKernel = unsafe fn(*const f32, usize, *mut u16, usize) -> bool;
-
-/// Cuts a number into parts, rounding each to the nearest 16-bit float.
-pub fn parts(value: f32) -> [u16; PARTS] {
-    let mut rest = value;
-    std::array::from_fn(|_| {
-        let bits = rest.to_bits();
-        let rounded = if rest.is_finite() {
-            bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16
-        } else {
-            // Neither infinity nor NaN may become anything else.
-            bits >> 16 | u32::from(rest.is_nan()) << 6
-        };
-        rest -= f32::from_bits(rounded << 16);
-        rounded as u16
-    })
-}
-
-/// Memory for rows of [`PART_ROW`] channels.
-#[derive(Debug)]
-pub struct PartRows<'a> {
-    /// From the first row on.
-    pub memory: &'a mut [u16],
-    /// From a row to the next.
-    pub pitch: usize,
-}
-
-impl PartRows<'_> {
-    /// Whether there is room for so many rows.
-    fn hold(&self, rows: usize) -> bool {
-        rows == 0 || self.memory.len() >= (rows - 1) * self.pitch + PART_ROW
-    }
-}
 
 /// This thread's tiles, ready for use. Gives them back when dropped.
 pub struct MatrixSession {
@@ -348,21 +211,5 @@ impl Drop for MatrixSession {
     fn drop(&mut self) {
         // SAFETY: whoever made the session vouched for the instructions.
         unsafe { (self.kernels.release)() };
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parts_add_up() {
-        for value in [0.0, 1.0, -1.0 / 3.0, std::f32::consts::PI, 1e-12, 3.0e38, 16_777_215.0, -0.1] {
-            let sum: f64 =
-                parts(value).map(|part| f64::from(f32::from_bits(u32::from(part) << 16))).iter().sum();
-            assert_eq!(sum, f64::from(value));
-        }
-        assert!(f32::from_bits(u32::from(parts(f32::NAN)[0]) << 16).is_nan());
-        assert_eq!(f32::from_bits(u32::from(parts(f32::NEG_INFINITY)[0]) << 16), f32::NEG_INFINITY);
     }
 }

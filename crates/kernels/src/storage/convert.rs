@@ -1,0 +1,93 @@
+//! Vectors on their way between memory and registers.
+
+use crate::simd::Simd;
+
+/// Loads and stores vectors of another type than they are computed with in.
+///
+/// # Safety
+///
+/// As for [`Simd`].
+pub(crate) trait Convert<Q>: Simd {
+    unsafe fn load_as(from: *const Q) -> Self::Vector;
+    unsafe fn load_masked_as(from: *const Q, mask: Self::Mask) -> Self::Vector;
+    unsafe fn store_as(to: *mut Q, value: Self::Vector);
+    unsafe fn store_masked_as(to: *mut Q, value: Self::Vector, mask: Self::Mask);
+    fn scalar_from(value: Q) -> Self::Scalar;
+    fn scalar_to(value: Self::Scalar) -> Q;
+
+    /// Stores two vectors, one behind the other.
+    #[inline(always)]
+    unsafe fn store_two_as(to: *mut Q, values: [Self::Vector; 2]) {
+        // SAFETY: the caller vouches for the instruction set and as many elements.
+        unsafe {
+            Self::store_as(to, values[0]);
+            Self::store_as(to.add(Self::LANES), values[1]);
+        }
+    }
+
+    /// Stores as many elements as a line has; with `STREAM` past the caches, if there is a way, to the begin of a line.
+    #[inline(always)]
+    unsafe fn store_line<const STREAM: bool>(to: *mut Q, from: *const Self::Scalar) {
+        for lane in (0..LINE / size_of::<Q>()).step_by(Self::LANES) {
+            // SAFETY: the caller vouches for the instruction set and a line's elements.
+            unsafe { Self::store_as(to.add(lane), Self::load(from.add(lane))) };
+        }
+    }
+}
+
+/// Bytes of a cache line.
+pub(crate) const LINE: usize = 64;
+
+/// No conversion at all.
+macro_rules! convert_itself {
+    ($({$($generics:tt)*} $scalar:ty, $simd:ty $(, $stream:ident)?;)*) => {$(
+        impl<$($generics)*> crate::storage::Convert<$scalar> for $simd {
+            #[inline(always)]
+            unsafe fn load_as(from: *const $scalar) -> Self::Vector {
+                // SAFETY: handed on from the caller.
+                unsafe { <Self as crate::simd::Simd>::load(from) }
+            }
+
+            #[inline(always)]
+            unsafe fn load_masked_as(from: *const $scalar, mask: Self::Mask) -> Self::Vector {
+                // SAFETY: handed on from the caller.
+                unsafe { <Self as crate::simd::Simd>::load_masked(from, mask) }
+            }
+
+            #[inline(always)]
+            unsafe fn store_as(to: *mut $scalar, value: Self::Vector) {
+                // SAFETY: handed on from the caller.
+                unsafe { <Self as crate::simd::Simd>::store(to, value) }
+            }
+
+            #[inline(always)]
+            unsafe fn store_masked_as(to: *mut $scalar, value: Self::Vector, mask: Self::Mask) {
+                // SAFETY: handed on from the caller.
+                unsafe { <Self as crate::simd::Simd>::store_masked(to, value, mask) }
+            }
+
+            #[inline(always)]
+            fn scalar_from(value: $scalar) -> $scalar {
+                value
+            }
+
+            #[inline(always)]
+            fn scalar_to(value: $scalar) -> $scalar {
+                value
+            }
+
+            $(
+                #[inline(always)]
+                unsafe fn store_line<const STREAM: bool>(to: *mut $scalar, from: *const $scalar) {
+                    // SAFETY: the caller vouches for the instruction set and a line's elements, and that they begin a
+                    // line to stream to.
+                    unsafe {
+                        let line = <Self as crate::simd::Simd>::load(from);
+                        if STREAM { $stream(to, line) } else { <Self as crate::simd::Simd>::store(to, line) }
+                    }
+                }
+            )?
+        }
+    )*};
+}
+pub(crate) use convert_itself;

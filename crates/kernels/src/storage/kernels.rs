@@ -1,0 +1,120 @@
+//! The kernels that memory is read and written by, for every type in it.
+
+use outstride_spec::DType;
+
+/// The kernels between memory of one type and registers of another. The memory's type is erased: pointers are to its
+/// elements, and distances count them.
+#[derive(Clone, Copy)]
+pub struct Storage<T> {
+    pub(crate) dtype: DType,
+    pub(crate) size: usize,
+    pub(crate) load: unsafe fn(*const u8) -> T,
+    pub(crate) load_run: unsafe fn(*const u8, usize, *mut T),
+    pub(crate) load_transposed: unsafe fn(*const u8, &[isize], usize, *mut T, isize),
+    pub(crate) store: unsafe fn(&[T], *mut u8, isize),
+    pub(crate) fill: unsafe fn(T, usize, *mut u8, isize),
+    pub(crate) store_rows: unsafe fn(*const T, usize, usize, *mut u8, &[isize]),
+    pub(crate) stream_rows: unsafe fn(*const T, usize, usize, *mut u8, &[isize]),
+    pub(crate) store_transposed: unsafe fn(*const T, &[isize], usize, *mut u8, isize),
+    pub(crate) store_interleaved: unsafe fn(&[T], &[T], *mut u8),
+}
+
+/// The kernels of an instruction set for one type in memory.
+macro_rules! storage_of {
+    ($simd:ty, $stored:ty, $dtype:expr, [$($feature:literal),*]) => {{
+        type Q = $stored;
+        type T = <$simd as crate::simd::Simd>::Scalar;
+        use crate::storage::{Convert, Storage};
+
+        unsafe fn load(from: *const u8) -> T {
+            // SAFETY: the caller vouches for the element.
+            <$simd as Convert<Q>>::scalar_from(unsafe { from.cast::<Q>().read() })
+        }
+
+        $(#[target_feature(enable = $feature)])*
+        unsafe fn load_run(from: *const u8, len: usize, target: *mut T) {
+            // SAFETY: the features are those of the instruction set; the caller vouches for the rest.
+            unsafe { crate::copy::load_run::<$simd, Q>(from.cast(), len, target) }
+        }
+
+        $(#[target_feature(enable = $feature)])*
+        unsafe fn load_transposed(
+            source: *const u8,
+            distances: &[isize],
+            columns: usize,
+            target: *mut T,
+            stride: isize,
+        ) {
+            // SAFETY: the features are those of the instruction set; the caller vouches for the rest.
+            unsafe { crate::transpose::transpose::<$simd, Q, T>(source.cast(), distances, columns, target, stride) }
+        }
+
+        $(#[target_feature(enable = $feature)])*
+        unsafe fn store(values: &[T], target: *mut u8, stride: isize) {
+            let target = target.cast::<Q>();
+            // SAFETY: the features are those of the instruction set; the caller vouches for the rest.
+            unsafe {
+                if stride == 1 {
+                    crate::copy::store_rows::<$simd, Q, false>(values.as_ptr(), 0, values.len(), target, &[0]);
+                    return;
+                }
+                for (index, &value) in values.iter().enumerate() {
+                    target.offset(index as isize * stride).write(<$simd as Convert<Q>>::scalar_to(value));
+                }
+            }
+        }
+
+        unsafe fn fill(value: T, count: usize, target: *mut u8, stride: isize) {
+            let value = <$simd as Convert<Q>>::scalar_to(value);
+            for index in 0..count {
+                // SAFETY: the caller vouches for the elements.
+                unsafe { target.cast::<Q>().offset(index as isize * stride).write(value) };
+            }
+        }
+
+        $(#[target_feature(enable = $feature)])*
+        unsafe fn store_rows(source: *const T, pitch: usize, len: usize, target: *mut u8, distances: &[isize]) {
+            // SAFETY: the features are those of the instruction set; the caller vouches for the rest.
+            unsafe { crate::copy::store_rows::<$simd, Q, false>(source, pitch, len, target.cast(), distances) }
+        }
+
+        $(#[target_feature(enable = $feature)])*
+        unsafe fn stream_rows(source: *const T, pitch: usize, len: usize, target: *mut u8, distances: &[isize]) {
+            // SAFETY: the features are those of the instruction set; the caller vouches for the rest.
+            unsafe { crate::copy::store_rows::<$simd, Q, true>(source, pitch, len, target.cast(), distances) }
+        }
+
+        $(#[target_feature(enable = $feature)])*
+        unsafe fn store_transposed(
+            source: *const T,
+            distances: &[isize],
+            columns: usize,
+            target: *mut u8,
+            stride: isize,
+        ) {
+            // SAFETY: the features are those of the instruction set; the caller vouches for the rest.
+            unsafe { crate::transpose::transpose::<$simd, T, Q>(source, distances, columns, target.cast(), stride) }
+        }
+
+        $(#[target_feature(enable = $feature)])*
+        unsafe fn store_interleaved(even: &[T], odd: &[T], target: *mut u8) {
+            // SAFETY: the features are those of the instruction set; the caller vouches for the rest.
+            unsafe { crate::interleave::interleave::<$simd, Q>(even, odd, target.cast()) }
+        }
+
+        Storage {
+            dtype: $dtype,
+            size: size_of::<Q>(),
+            load,
+            load_run,
+            load_transposed,
+            store,
+            fill,
+            store_rows,
+            stream_rows,
+            store_transposed,
+            store_interleaved,
+        }
+    }};
+}
+pub(crate) use storage_of;

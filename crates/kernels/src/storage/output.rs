@@ -1,0 +1,175 @@
+//! Memory that several threads fill at once, each its own elements.
+
+use std::marker::PhantomData;
+
+use outstride_spec::IntegerOverflow;
+
+use super::{Storage, Stored, range_of};
+use crate::table::{Kernels, Real};
+
+/// Exclusive memory, lent to tasks that write different elements of it.
+pub struct Output<'a, T> {
+    start: *mut u8,
+    len: usize,
+    storage: &'a Storage<T>,
+    memory: PhantomData<&'a mut [T]>,
+}
+
+// SAFETY: writes go through `unsafe` functions whose callers promise that no two threads write one element, and
+// nothing is ever read.
+unsafe impl<T: Send> Sync for Output<'_, T> {}
+
+impl<'a, T: Real> Output<'a, T> {
+    /// Writes values to any of the types that `T` can be stored in. What is too large for an integer type becomes as
+    /// `overflow` says.
+    pub fn new<Q: Stored<T>>(
+        memory: &'a mut [Q],
+        kernels: &'a Kernels<T>,
+        overflow: IntegerOverflow,
+    ) -> Self {
+        Output {
+            start: memory.as_mut_ptr().cast(),
+            len: memory.len(),
+            storage: Q::storage(kernels, overflow),
+            memory: PhantomData,
+        }
+    }
+
+    /// Bytes of an element in memory.
+    pub fn element_size(&self) -> usize {
+        self.storage.size
+    }
+
+    /// Writes `values` from index `first` on, `stride` elements apart.
+    ///
+    /// # Panics
+    ///
+    /// If an element would lie outside the memory.
+    ///
+    /// # Safety
+    ///
+    /// No other thread may write any of these elements at the same time.
+    #[inline]
+    pub unsafe fn write(&self, first: isize, stride: isize, values: &[T]) {
+        self.check(first, stride, values.len());
+        // SAFETY: the first and last element are inside, so all between are; the caller vouches for exclusiveness; the
+        // CPU has the instructions, or there would be no kernels.
+        unsafe { (self.storage.store)(values, self.at(first), stride) }
+    }
+
+    /// Writes one value `count` times from index `first` on, `stride` elements apart.
+    ///
+    /// # Panics
+    ///
+    /// If an element would lie outside the memory.
+    ///
+    /// # Safety
+    ///
+    /// No other thread may write any of these elements at the same time.
+    #[inline]
+    pub unsafe fn fill(&self, first: isize, stride: isize, count: usize, value: T) {
+        self.check(first, stride, count);
+        // SAFETY: as in `write`.
+        unsafe { (self.storage.fill)(value, count, self.at(first), stride) }
+    }
+
+    /// Writes `even[0], odd[0], even[1], odd[1], …` from index `first` on.
+    ///
+    /// # Panics
+    ///
+    /// If an element would lie outside the memory, or the runs have different lengths.
+    ///
+    /// # Safety
+    ///
+    /// No other thread may write any of these elements at the same time.
+    pub unsafe fn write_interleaved(&self, first: isize, even: &[T], odd: &[T]) {
+        assert_eq!(even.len(), odd.len());
+        self.check(first, 1, 2 * even.len());
+        // SAFETY: as in `write`.
+        unsafe { (self.storage.store_interleaved)(even, odd, self.at(first)) }
+    }
+
+    /// Writes `source[distances[row] + column]` to index `first + column · stride + row`, for every row and column.
+    ///
+    /// # Panics
+    ///
+    /// If an element would lie outside the memory.
+    ///
+    /// # Safety
+    ///
+    /// Every source element must be readable, and no other thread may write any of the output's elements at the same
+    /// time.
+    pub unsafe fn write_transposed(
+        &self,
+        first: isize,
+        stride: isize,
+        source: *const T,
+        distances: &[isize],
+        columns: usize,
+    ) {
+        if columns == 0 {
+            return;
+        }
+        self.check(first, 1, distances.len());
+        // Those between the first and the last column lie between them in memory.
+        self.check(first + (columns as isize - 1) * stride, 1, distances.len());
+        // SAFETY: all targets are inside the memory, and the caller vouches for the rest; the CPU has the instructions,
+        // or there would be no kernels.
+        unsafe { (self.storage.store_transposed)(source, distances, columns, self.at(first), stride) }
+    }
+
+    /// Writes the first `len` of every `pitch` elements of the source to index `first + distance`, in the order of the
+    /// distances. With `stream`, whole lines go past the caches.
+    ///
+    /// # Panics
+    ///
+    /// If an element would lie outside the source or the memory.
+    ///
+    /// # Safety
+    ///
+    /// No other thread may write any of the output's elements at the same time. With `stream`, this thread must
+    /// [`settle`] before another one may read them.
+    pub unsafe fn write_rows(
+        &self,
+        first: isize,
+        distances: &[isize],
+        source: &[T],
+        (pitch, len): (usize, usize),
+        stream: bool,
+    ) {
+        if distances.is_empty() {
+            return;
+        }
+        assert!(source.len() >= (distances.len() - 1) * pitch + len);
+        let (least, most) = range_of(distances);
+        self.check(first + least, 1, len);
+        self.check(first + most, 1, len);
+        let store = if stream { self.storage.stream_rows } else { self.storage.store_rows };
+        // SAFETY: the nearest and the farthest row are inside the memory, so all are; the caller vouches for the rest;
+        // the CPU has the instructions, or there would be no kernels.
+        unsafe { store(source.as_ptr(), pitch, len, self.at(first), distances) }
+    }
+
+    fn at(&self, index: isize) -> *mut u8 {
+        self.start.wrapping_offset(index * self.storage.size as isize)
+    }
+
+    #[inline]
+    fn check(&self, first: isize, stride: isize, count: usize) {
+        if count == 0 {
+            return;
+        }
+        let last = first + (count as isize - 1) * stride;
+        let inside = |index: isize| index >= 0 && (index as usize) < self.len;
+        assert!(inside(first) && inside(last), "output elements {first} to {last} of {}", self.len);
+    }
+}
+
+/// Waits until what this thread [streamed](Output::write_rows) can be seen by others.
+pub fn settle() {
+    // SAFETY: every x86-64 CPU has the instruction.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        std::arch::x86_64::_mm_sfence()
+    };
+}

@@ -1,0 +1,150 @@
+//! Memory to read from.
+
+use std::marker::PhantomData;
+
+use outstride_spec::{DType, IntegerOverflow};
+
+use super::{Storage, Stored, range_of};
+use crate::table::{Kernels, Real};
+
+/// Memory to read from.
+#[derive(Clone, Copy)]
+pub struct Source<'a, T> {
+    start: *const u8,
+    len: usize,
+    storage: &'a Storage<T>,
+    /// What is subtracted from every element.
+    zero_point: T,
+    memory: PhantomData<&'a [T]>,
+}
+
+// SAFETY: it is a shared borrow of elements that are all `Sync`.
+unsafe impl<T: Sync> Sync for Source<'_, T> {}
+
+impl<'a, T: Real> Source<'a, T> {
+    /// Reads values stored in any of the types that `T` can be stored in.
+    pub fn new<Q: Stored<T>>(memory: &'a [Q], kernels: &'a Kernels<T>) -> Self {
+        Source {
+            start: memory.as_ptr().cast(),
+            len: memory.len(),
+            // Nothing overflows on the way in.
+            storage: Q::storage(kernels, IntegerOverflow::default()),
+            zero_point: T::default(),
+            memory: PhantomData,
+        }
+    }
+
+    /// The same, with some value subtracted from every element.
+    pub fn above(self, zero_point: T) -> Self {
+        Source { zero_point, ..self }
+    }
+
+    fn shift(&self, values: &mut [T]) {
+        if self.zero_point != T::default() {
+            for value in values {
+                *value = value.minus(self.zero_point);
+            }
+        }
+    }
+
+    /// The type of the elements in memory.
+    pub fn dtype(&self) -> DType {
+        self.storage.dtype
+    }
+
+    /// The elements as they are, if they are stored in the type they are computed with in.
+    pub fn as_computed(&self) -> Option<&'a [T]> {
+        // SAFETY: the memory is a slice of `T`, as its type says.
+        let slice = || unsafe { std::slice::from_raw_parts(self.start.cast(), self.len) };
+        (self.storage.dtype == T::DTYPE && self.zero_point == T::default()).then(slice)
+    }
+
+    /// An element's value.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such element.
+    pub fn get(&self, index: usize) -> T {
+        self.check(index as isize, 1);
+        // SAFETY: the element is inside the memory.
+        unsafe { (self.storage.load)(self.at(index as isize)) }.minus(self.zero_point)
+    }
+
+    /// Copies neighbouring elements from index `first` on.
+    ///
+    /// # Panics
+    ///
+    /// If an element would lie outside the memory.
+    pub fn read_run(&self, first: isize, target: &mut [T]) {
+        self.check(first, target.len());
+        // SAFETY: the run is inside the memory; the CPU has the instructions, or there would be no kernels.
+        unsafe { (self.storage.load_run)(self.at(first), target.len(), target.as_mut_ptr()) }
+        self.shift(target);
+    }
+
+    /// Copies the element at index `first + distances[row] + column` to `target[column · stride + row]`, for every row
+    /// and column.
+    ///
+    /// # Panics
+    ///
+    /// If an element would lie outside the source or the target.
+    pub fn read_transposed(
+        &self,
+        first: isize,
+        distances: &[isize],
+        columns: usize,
+        target: &mut [T],
+        stride: usize,
+    ) {
+        if columns == 0 || distances.is_empty() {
+            return;
+        }
+        assert!(target.len() >= (columns - 1) * stride + distances.len());
+        let (least, most) = range_of(distances);
+        self.check(first + least, columns);
+        self.check(first + most, columns);
+        let (source, memory) = (self.at(first), target.as_mut_ptr());
+        // SAFETY: the nearest and the farthest row are inside the source, so all are; the target was just checked; the
+        // CPU has the instructions, or there would be no kernels.
+        unsafe { (self.storage.load_transposed)(source, distances, columns, memory, stride as isize) }
+        if self.zero_point != T::default() {
+            for column in 0..columns {
+                self.shift(&mut target[column * stride..][..distances.len()]);
+            }
+        }
+    }
+
+    /// Where the runs of `count` bf16 elements at two indices, and all between them, begin.
+    ///
+    /// # Panics
+    ///
+    /// If an element would lie outside the memory, or the elements are no bf16.
+    pub(crate) fn bf16_run(&self, first: isize, last: isize, count: usize) -> *const u16 {
+        assert!(self.storage.dtype == DType::Bf16, "{} elements are no bf16", self.storage.dtype);
+        self.check(first, count);
+        self.check(last, count);
+        self.at(first).cast()
+    }
+
+    /// As [`bf16_run`](Self::bf16_run), of bytes.
+    pub(crate) fn byte_run(&self, first: isize, last: isize, count: usize) -> *const u8 {
+        assert!(self.storage.size == 1, "{} elements are no bytes", self.storage.dtype);
+        self.check(first, count);
+        self.check(last, count);
+        self.at(first)
+    }
+
+    /// What is subtracted from every element.
+    pub fn zero_point(&self) -> T {
+        self.zero_point
+    }
+
+    fn at(&self, index: isize) -> *const u8 {
+        self.start.wrapping_offset(index * self.storage.size as isize)
+    }
+
+    fn check(&self, first: isize, count: usize) {
+        let inside = first >= 0 && first as usize + count <= self.len;
+        assert!(inside || count == 0, "input elements from {first} on, {count} of {}", self.len);
+    }
+}
