@@ -25,7 +25,7 @@ impl MatrixSession {
     }
 
     /// Cuts rows of [`PART_ROW`] numbers into so many parts, `[part][row][channel]` with `stride` elements from part to
-    /// part. Returns whether a number other than zero was [tiny](TINY).
+    /// part. Returns whether a number other than zero was [tiny](super::TINY).
     ///
     /// # Panics
     ///
@@ -39,7 +39,7 @@ impl MatrixSession {
 
     /// Copies bf16 inputs, which are parts as they are, to rows of [`PART_ROW`] channels: at each of `count` positions,
     /// `stride` elements apart from index `first` on, `channels` channels side by side, and zeros behind them. Returns
-    /// whether a number other than zero was [tiny](TINY).
+    /// whether a number other than zero was [tiny](super::TINY).
     ///
     /// # Panics
     ///
@@ -194,7 +194,7 @@ impl MatrixSession {
         2 * sums * (channels * STEPS * rounds) as u128
     }
 
-    /// Whether all sums are finite and, if there were tiny inputs, none [vanishes](VANISHING).
+    /// Whether all sums are finite and, if there were tiny inputs, none [vanishes](super::VANISHING).
     pub fn are_sound(&self, sums: &[f32], tiny_inputs: bool) -> bool {
         // SAFETY: the session has the instructions.
         unsafe { (self.kernels.are_sound)(sums, tiny_inputs) }
