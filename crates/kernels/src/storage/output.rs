@@ -35,11 +35,6 @@ impl<'a, T: Real> Output<'a, T> {
         }
     }
 
-    /// Bytes of an element in memory.
-    pub fn element_size(&self) -> usize {
-        self.storage.size
-    }
-
     /// Writes `values` from index `first` on, `stride` elements apart.
     ///
     /// # Panics

@@ -5,7 +5,7 @@ use std::arch::x86_64::*;
 use super::avx512::Avx512F32;
 use crate::storage::Convert;
 
-/// The nearest integers between two bounds; zero for NaN.
+/// Integers between two bounds; zero for NaN.
 ///
 /// # Safety
 ///

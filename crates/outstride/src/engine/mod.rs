@@ -40,7 +40,7 @@ use crate::tensor::{TensorView, TensorViewMut};
 use axis::EngineAxis;
 pub(crate) use finish::{Finish, Scaling};
 use pack::PackedFilter;
-use panel::{Grain, MatrixWeights};
+use panel::Grain;
 use plan::Strategy;
 use problem::Problem;
 use scratch::ScratchPool;
@@ -103,14 +103,11 @@ impl<T: Real> Engine<T> {
         if options.precision == Precision::Strict && !always {
             return false;
         }
-        let grain = Grain::Bytes { signed };
-        let weights = MatrixWeights::new(&self.filter, grain, &options.limits);
-        let there = weights.is_ok();
-        if there {
-            self.filter.matrix = weights;
-            self.path = if always { Some(Path::Tile) } else { self.path };
+        self.filter.prepare_matrix_tiles(Grain::Bytes { signed }, &options.limits);
+        if always {
+            self.path = Some(Path::Tile);
         }
-        there
+        self.filter.matrix.is_ok()
     }
 
     /// How integer sums become real numbers, given scale and bias per output channel.

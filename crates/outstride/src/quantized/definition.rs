@@ -9,8 +9,8 @@ use crate::exact::ExactInteger;
 use crate::reference;
 use crate::tensor::{Tensor, TensorView};
 
-/// Computes the operator from tensors in canonical order, as
-/// [`reference::conv_transpose`](crate::reference::conv_transpose) does: the real numbers, and what a quantized output
+/// Computes the real outputs from tensors in canonical order, as
+/// [`reference::conv_transpose`](crate::reference::conv_transpose) does. [`Affine::quantize`] gives what a quantized output
 /// stores of them.
 pub fn conv_transpose_quantized<X: Byte>(
     geometry: &Geometry,
@@ -20,7 +20,11 @@ pub fn conv_transpose_quantized<X: Byte>(
     w: TensorView<'_, i8>,
     bias: Option<&[f32]>,
 ) -> Result<Vec<f32>, Error> {
-    let scales = super::scales(quantization, geometry.out_channels())?;
+    let channels = geometry.out_channels();
+    let scales = super::scales::<X>(quantization, channels)?;
+    if let Some(found) = bias.map(<[f32]>::len).filter(|&found| found != channels) {
+        return Err(Error::BiasLength { expected: channels, found });
+    }
     let zero_point = quantization.input.zero_point as i16;
     let above_zero: Vec<i16> = x.data().iter().map(|&value| value.into() as i16 - zero_point).collect();
     let above_zero = Tensor::from_vec(x.shape(), above_zero)?;
@@ -29,7 +33,7 @@ pub fn conv_transpose_quantized<X: Byte>(
     reference::conv_transpose(geometry, &Epilogue::default(), above_zero.view(), w, none, sums.view_mut())?;
     let image: usize = geometry.axes().iter().map(|axis| axis.output).product();
     let real = |(index, &sum): (usize, &i64)| {
-        let channel = index / image % geometry.out_channels();
+        let channel = index / image % channels;
         let scaled = sum as f32 * scales[channel] + bias.map_or(0.0, |bias| bias[channel]);
         activate(f64::from(scaled), activation) as f32
     };

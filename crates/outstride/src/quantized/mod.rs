@@ -92,13 +92,12 @@ impl<X: Byte> QuantizedConvTranspose<X> {
         let biases = bias.map(<[f32]>::len);
         let signature = Signature::new(dialect, DType::F32, filter.shape(), biases, options.limits)?;
         let call = &signature.filter_call;
-        let input = quantization.input;
-        check::<X>("the input", input)?;
-        let scales = scales(quantization, call.out_channels)?;
+        let scales = scales::<X>(quantization, call.out_channels)?;
         let bias = bias.map_or_else(|| vec![0.0; call.out_channels], <[f32]>::to_vec);
         let canonical = filter.canonical_filter(&call.layout, call.groups);
         let signed = <X as Element>::DTYPE == DType::I8;
         let sums = Arc::new(Sums::new(call, signed, &canonical, scales, bias, options)?);
+        let input = quantization.input;
         Ok(QuantizedConvTranspose { signature, sums, input, of: std::marker::PhantomData })
     }
 
@@ -186,9 +185,10 @@ fn check_scale(what: String, scale: f32) -> Result<(), Error> {
     if scale.is_finite() && scale > 0.0 { Ok(()) } else { Err(Error::Scale { what, found: scale }) }
 }
 
-/// Per output channel, what a sum of one stands for.
-fn scales(quantization: &Quantization, channels: usize) -> Result<Vec<f32>, Error> {
+/// Per output channel, what a sum of one stands for, if scales and zero point of an input of a type stand for anything.
+fn scales<X: Byte>(quantization: &Quantization, channels: usize) -> Result<Vec<f32>, Error> {
     let Quantization { input, weight_scales } = quantization;
+    check::<X>("the input", *input)?;
     for (index, &scale) in weight_scales.iter().enumerate() {
         check_scale(format!("output channel {index} of the weights"), scale)?;
     }

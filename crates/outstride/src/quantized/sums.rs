@@ -1,15 +1,15 @@
 //! The engine that forms the sums: in integers, or in floats that hold all of them exactly.
 
+use outstride_kernels::Stored;
 use outstride_spec::{Call, FilterCall};
 
 use super::Byte;
 use crate::engine::{Engine, Finish, Plan, Scaling, Treatment};
 use crate::error::Error;
 use crate::integer::greatest_sum;
-use crate::op::Options;
+use crate::op::{Options, Precision};
 use crate::parallel::Executor;
 use crate::tensor::{TensorView, TensorViewMut};
-use outstride_kernels::Stored;
 
 /// Integers from zero to this are floats of 32 bits, too.
 const EXACT: f64 = (1 << 24) as f64;
@@ -37,8 +37,10 @@ impl Sums {
     ) -> Result<Self, Error> {
         let greatest = greatest_sum(filter, None);
         if greatest < EXACT_IN_TILES {
-            let mut engine = Engine::<f32>::new(call, filter, None, options)?;
             let small = greatest < EXACT;
+            // Tiles of bytes stand in for all others.
+            let vectors = Options { precision: Precision::Strict, ..*options };
+            let mut engine = Engine::<f32>::new(call, filter, None, &vectors)?;
             if engine.use_byte_tiles(signed, !small, options) || small {
                 let scaling = engine.scaling(scales, bias);
                 return Ok(Sums::Small(engine, scaling));

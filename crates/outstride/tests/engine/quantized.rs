@@ -142,6 +142,16 @@ fn scales_and_zero_points_that_stand_for_nothing_are_refused() {
     }
     let input = Affine { zero_point: -1, ..good.input };
     assert!(matches!(new(&Quantization { input, ..good.clone() }), Err(Error::ZeroPoint { .. })));
+    let geometry = layer.geometry();
+    let define = |quantization: &Quantization, bias: Option<&[f32]>| {
+        let x = Tensor::from_vec(&[1, 1, 4], vec![1u8; 4]).unwrap();
+        let w = TensorView::from_slice(&[1, 1, 1, 1], &[1i8]).unwrap();
+        conv_transpose_quantized(&geometry, quantization, &Activation::Identity, &x, w, bias)
+    };
+    assert!(define(&good, Some(&[0.5])).is_ok());
+    let input = Affine { zero_point: i32::from(i16::MIN), ..good.input };
+    assert!(matches!(define(&Quantization { input, ..good.clone() }, None), Err(Error::ZeroPoint { .. })));
+    assert!(matches!(define(&good, Some(&[])), Err(Error::BiasLength { expected: 1, found: 0 })));
     let weight_scales = vec![0.5; 3];
     let refused = new(&Quantization { weight_scales, ..good.clone() });
     assert!(matches!(refused, Err(Error::ScaleCount { expected: 1, found: 3 })));

@@ -114,18 +114,6 @@ macro_rules! two_by_two {
 }
 
 two_by_two! {
-    two_by_two_whole, 1:
-    // The last register is an operand all the same.
-    "/* {part} */",
-    "tileloadd tmm6, [{weights} + {row} + 0]",
-    "tileloadd tmm7, [{weights} + {row} + 1024]",
-    "tileloadd tmm4, [{first} + {row}]",
-    "tileloadd tmm5, [{second} + {row}]",
-    fetch!(),
-    square!(),
-}
-
-two_by_two! {
     two_by_two_halves, 2:
     "tileloadd tmm6, [{weights} + {row} + 2048]",
     "tileloadd tmm7, [{weights} + {row} + 3072]",
@@ -177,28 +165,6 @@ two_by_two! {
     "tileloadd tmm4, [{first} + {row}]",
     "tileloadd tmm5, [{second} + {row}]",
     square!(),
-}
-
-two_by_two! {
-    two_by_two_unsigned, 1:
-    "/* {part} */",
-    "tileloadd tmm6, [{weights} + {row} + 0]",
-    "tileloadd tmm7, [{weights} + {row} + 1024]",
-    "tileloadd tmm4, [{first} + {row}]",
-    "tileloadd tmm5, [{second} + {row}]",
-    fetch!(),
-    square!("tdpbusd"),
-}
-
-two_by_two! {
-    two_by_two_signed, 1:
-    "/* {part} */",
-    "tileloadd tmm6, [{weights} + {row} + 0]",
-    "tileloadd tmm7, [{weights} + {row} + 1024]",
-    "tileloadd tmm4, [{first} + {row}]",
-    "tileloadd tmm5, [{second} + {row}]",
-    fetch!(),
-    square!("tdpbssd"),
 }
 
 /// The current part of four tiles of rows by the current weights.
@@ -287,14 +253,6 @@ macro_rules! four_by_one {
 }
 
 four_by_one! {
-    four_by_one_whole, 1:
-    "/* {part} */",
-    "tileloadd tmm6, [{weights} + {row} + 0]",
-    fetch!(),
-    column!(),
-}
-
-four_by_one! {
     four_by_one_halves, 2:
     "tileloadd tmm6, [{weights} + {row} + 1024]",
     column!(),
@@ -324,18 +282,31 @@ four_by_one! {
     column!(),
 }
 
-four_by_one! {
-    four_by_one_unsigned, 1:
-    "/* {part} */",
-    "tileloadd tmm6, [{weights} + {row} + 0]",
-    fetch!(),
-    column!("tdpbusd"),
+/// Both shapes for numbers of one part, given the instruction that multiplies tiles of them.
+macro_rules! of_one_part {
+    ($two_by_two:ident, $four_by_one:ident, $product:literal) => {
+        two_by_two! {
+            $two_by_two, 1:
+            // There is no next part, but the register is an operand all the same.
+            "/* {part} */",
+            "tileloadd tmm6, [{weights} + {row} + 0]",
+            "tileloadd tmm7, [{weights} + {row} + 1024]",
+            "tileloadd tmm4, [{first} + {row}]",
+            "tileloadd tmm5, [{second} + {row}]",
+            fetch!(),
+            square!($product),
+        }
+
+        four_by_one! {
+            $four_by_one, 1:
+            "/* {part} */",
+            "tileloadd tmm6, [{weights} + {row} + 0]",
+            fetch!(),
+            column!($product),
+        }
+    };
 }
 
-four_by_one! {
-    four_by_one_signed, 1:
-    "/* {part} */",
-    "tileloadd tmm6, [{weights} + {row} + 0]",
-    fetch!(),
-    column!("tdpbssd"),
-}
+of_one_part!(two_by_two_whole, four_by_one_whole, "tdpbf16ps");
+of_one_part!(two_by_two_unsigned, four_by_one_unsigned, "tdpbusd");
+of_one_part!(two_by_two_signed, four_by_one_signed, "tdpbssd");
