@@ -13,7 +13,7 @@ use crate::limits::Limits;
 use crate::parallel::{Executor, SharedExecutor};
 use crate::prepared::PreparedFilter;
 use crate::signature::Signature;
-use crate::tensor::{Arrangement, Tensor, TensorView, TensorViewMut};
+use crate::tensor::{Tensor, TensorView, TensorViewMut};
 
 /// How an operator is prepared.
 #[derive(Clone, Copy, Debug, Default)]
@@ -179,9 +179,7 @@ impl<T: Element> ConvTranspose<T> {
 
     /// What a call on a row-major input of this shape would do.
     pub fn plan(&self, input_shape: &[usize]) -> Result<Plan, Error> {
-        let call = self.resolve(input_shape)?;
-        let x = Arrangement::row_major(input_shape)?.canonical_data(&call.input);
-        let y = Arrangement::row_major(&call.output_shape())?.canonical_data(&call.output);
+        let (call, x, y) = self.signature.resolve_row_major(input_shape)?;
         Ok(self.prepared.plan(&call, x.strides(), y.strides(), self.signature.executor.0.threads()))
     }
 

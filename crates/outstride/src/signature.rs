@@ -7,6 +7,7 @@ use outstride_spec::{Activation, Call, DType, Dialect, FilterCall, Operands, Pol
 use crate::error::Error;
 use crate::limits::Limits;
 use crate::parallel::{CurrentRayon, SharedExecutor};
+use crate::tensor::Arrangement;
 
 /// The attributes, the filter's shape, and how calls are to be made.
 #[derive(Clone, Debug)]
@@ -62,6 +63,17 @@ impl Signature {
         }
         let call = self.dialect.resolve(&operands, self.policy)?;
         Ok(Call { activation: self.activation.unwrap_or(call.activation), ..call })
+    }
+
+    /// What a call on a row-major input of this shape means, and how canonical views of input and output would lie.
+    pub(crate) fn resolve_row_major(
+        &self,
+        input_shape: &[usize],
+    ) -> Result<(Call, Arrangement, Arrangement), Error> {
+        let call = self.resolve(input_shape)?;
+        let x = Arrangement::row_major(input_shape)?.canonical_data(&call.input);
+        let y = Arrangement::row_major(&call.output_shape())?.canonical_data(&call.output);
+        Ok((call, x, y))
     }
 
     /// What a call into an output of this shape means, if it may be made.

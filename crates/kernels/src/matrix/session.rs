@@ -53,15 +53,11 @@ impl MatrixSession {
         channels: usize,
         target: PartRows<'_>,
     ) -> bool {
-        assert!(channels <= PART_ROW && target.hold(count));
-        let last = first + (count.max(1) as isize - 1) * stride;
-        let from = source.bf16_run(first.min(last), first.max(last), if count == 0 { 0 } else { channels });
-        let from = from.wrapping_offset(first - first.min(last));
-        // SAFETY: the session has the instructions; the positions between the first and the last lie between them, and
-        // the target was just checked.
-        unsafe {
-            (self.kernels.copy_rows)(from, stride, count, channels, target.memory.as_mut_ptr(), target.pitch)
-        }
+        assert!(source.dtype() == DType::Bf16 && channels <= PART_ROW && target.hold(count));
+        let from = source.strided_runs(first, stride, count, channels).cast();
+        let memory = target.memory.as_mut_ptr();
+        // SAFETY: the session has the instructions; all positions are inside the source, and the target was just checked.
+        unsafe { (self.kernels.copy_rows)(from, stride, count, channels, memory, target.pitch) }
     }
 
     /// As [`copy_rows`](Self::copy_rows), where positions are side by side, and channels at some distances from the
@@ -78,13 +74,9 @@ impl MatrixSession {
         count: usize,
         target: PartRows<'_>,
     ) -> bool {
-        assert!(distances.len() <= PART_ROW && target.hold(count));
-        let least = distances.iter().copied().min().unwrap_or(0);
-        let most = distances.iter().copied().max().unwrap_or(0);
-        let from = source.bf16_run(first + least, first + most, if distances.is_empty() { 0 } else { count });
-        let from = from.wrapping_offset(-least);
-        // SAFETY: the session has the instructions; all channels lie between the first and the last, and the target was
-        // just checked.
+        assert!(source.dtype() == DType::Bf16 && distances.len() <= PART_ROW && target.hold(count));
+        let from = source.spread_runs(first, distances, count).cast();
+        // SAFETY: the session has the instructions; all channels are inside the source, and the target was just checked.
         unsafe { (self.kernels.turn_rows)(from, distances, count, target.memory.as_mut_ptr(), target.pitch) }
     }
 
@@ -102,10 +94,8 @@ impl MatrixSession {
         channels: usize,
         target: PartRows<'_>,
     ) {
-        assert!(channels <= BYTE_ROW && target.hold(count));
-        let last = first + (count.max(1) as isize - 1) * stride;
-        let from = source.byte_run(first.min(last), first.max(last), if count == 0 { 0 } else { channels });
-        let from = from.wrapping_offset(first - first.min(last));
+        assert!(are_bytes(source.dtype()) && channels <= BYTE_ROW && target.hold(count));
+        let from = source.strided_runs(first, stride, count, channels);
         let memory = target.memory.as_mut_ptr();
         // SAFETY: as for `copy_rows`.
         unsafe { (self.kernels.copy_byte_rows)(from, stride, count, channels, memory, target.pitch) }
@@ -124,11 +114,8 @@ impl MatrixSession {
         count: usize,
         target: PartRows<'_>,
     ) {
-        assert!(distances.len() <= BYTE_ROW && target.hold(count));
-        let least = distances.iter().copied().min().unwrap_or(0);
-        let most = distances.iter().copied().max().unwrap_or(0);
-        let from = source.byte_run(first + least, first + most, if distances.is_empty() { 0 } else { count });
-        let from = from.wrapping_offset(-least);
+        assert!(are_bytes(source.dtype()) && distances.len() <= BYTE_ROW && target.hold(count));
+        let from = source.spread_runs(first, distances, count);
         // SAFETY: as for `turn_rows`.
         unsafe {
             (self.kernels.turn_byte_rows)(from, distances, count, target.memory.as_mut_ptr(), target.pitch)
@@ -184,13 +171,13 @@ impl MatrixSession {
             // SAFETY: inputs and weights have all parts of two tiles, and there is room for four tiles of sums.
             unsafe {
                 match dtype {
-                    DType::I8 | DType::U8 => self.multiply_bytes(dtype == DType::I8, 2, &block),
+                    bytes if are_bytes(bytes) => self.multiply_bytes(dtype == DType::I8, 2, &block),
                     _ => self.multiply(parts_of_dtype(dtype), 2, &block),
                 }
             }
         }
         let sums = (4 * TILE_ROWS * TILE_ROWS) as u128;
-        let channels = if matches!(dtype, DType::I8 | DType::U8) { BYTE_ROW } else { PART_ROW };
+        let channels = if are_bytes(dtype) { BYTE_ROW } else { PART_ROW };
         2 * sums * (channels * STEPS * rounds) as u128
     }
 
@@ -205,6 +192,10 @@ impl MatrixSession {
         // SAFETY: the session has the instructions.
         unsafe { (self.kernels.add_bias)(sums, bias) }
     }
+}
+
+fn are_bytes(dtype: DType) -> bool {
+    matches!(dtype, DType::I8 | DType::U8)
 }
 
 impl Drop for MatrixSession {

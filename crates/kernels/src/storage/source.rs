@@ -100,12 +100,9 @@ impl<'a, T: Real> Source<'a, T> {
             return;
         }
         assert!(target.len() >= (columns - 1) * stride + distances.len());
-        let (least, most) = range_of(distances);
-        self.check(first + least, columns);
-        self.check(first + most, columns);
-        let (source, memory) = (self.at(first), target.as_mut_ptr());
-        // SAFETY: the nearest and the farthest row are inside the source, so all are; the target was just checked; the
-        // CPU has the instructions, or there would be no kernels.
+        let (source, memory) = (self.spread_runs(first, distances, columns), target.as_mut_ptr());
+        // SAFETY: all rows are inside the source; the target was just checked; the CPU has the instructions, or there
+        // would be no kernels.
         unsafe { (self.storage.load_transposed)(source, distances, columns, memory, stride as isize) }
         if self.zero_point != T::default() {
             for column in 0..columns {
@@ -114,23 +111,32 @@ impl<'a, T: Real> Source<'a, T> {
         }
     }
 
-    /// Where the runs of `count` bf16 elements at two indices, and all between them, begin.
+    /// Index `first`, from which on `count` runs of `len` elements lie `stride` apart.
     ///
     /// # Panics
     ///
-    /// If an element would lie outside the memory, or the elements are no bf16.
-    pub(crate) fn bf16_run(&self, first: isize, last: isize, count: usize) -> *const u16 {
-        assert!(self.storage.dtype == DType::Bf16, "{} elements are no bf16", self.storage.dtype);
-        self.check(first, count);
-        self.check(last, count);
-        self.at(first).cast()
+    /// If an element would lie outside the memory.
+    pub(crate) fn strided_runs(&self, first: isize, stride: isize, count: usize, len: usize) -> *const u8 {
+        if count > 0 {
+            // Those between the first and the last lie between them in memory.
+            self.check(first, len);
+            self.check(first + (count as isize - 1) * stride, len);
+        }
+        self.at(first)
     }
 
-    /// As [`bf16_run`](Self::bf16_run), of bytes.
-    pub(crate) fn byte_run(&self, first: isize, last: isize, count: usize) -> *const u8 {
-        assert!(self.storage.size == 1, "{} elements are no bytes", self.storage.dtype);
-        self.check(first, count);
-        self.check(last, count);
+    /// Index `first`, at some distances from which runs of `len` elements lie.
+    ///
+    /// # Panics
+    ///
+    /// If an element would lie outside the memory.
+    pub(crate) fn spread_runs(&self, first: isize, distances: &[isize], len: usize) -> *const u8 {
+        if !distances.is_empty() {
+            // The others lie between the nearest and the farthest.
+            let (least, most) = range_of(distances);
+            self.check(first + least, len);
+            self.check(first + most, len);
+        }
         self.at(first)
     }
 

@@ -25,7 +25,7 @@ use crate::exact::ExactInteger;
 use crate::op::Options;
 use crate::parallel::{Executor, SharedExecutor};
 use crate::signature::Signature;
-use crate::tensor::{Arrangement, TensorView, TensorViewMut};
+use crate::tensor::{TensorView, TensorViewMut};
 use sums::Sums;
 
 /// What integers stand for: `real = scale · (integer − zero_point)`.
@@ -146,9 +146,7 @@ impl<X: Byte> QuantizedConvTranspose<X> {
 
     /// What a call on a row-major input of this shape would do.
     pub fn plan(&self, input_shape: &[usize]) -> Result<Plan, Error> {
-        let call = self.resolve(input_shape)?;
-        let x = Arrangement::row_major(input_shape)?.canonical_data(&call.input);
-        let y = Arrangement::row_major(&call.output_shape())?.canonical_data(&call.output);
+        let (call, x, y) = self.signature.resolve_row_major(input_shape)?;
         let threads = self.signature.executor.0.threads();
         Ok(self.sums.plan::<X>(&call, x.strides(), y.strides(), threads))
     }
