@@ -29,6 +29,7 @@ mod simd;
 mod storage;
 mod table;
 mod transpose;
+mod winograd;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 
@@ -43,3 +44,4 @@ pub use pixel::{MAX_COLUMNS, PixelTap, PixelTile};
 pub use simd::Scalar;
 pub use storage::{Output, Source, Storage, Stored, settle};
 pub use table::{KernelName, Kernels, Real, best_kernels, kernel_names, kernels};
+pub use winograd::{Filtering, MAX_WINOGRAD_AXES, NOWHERE, WinogradInput, WinogradOutput};

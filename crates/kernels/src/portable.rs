@@ -105,6 +105,11 @@ impl<T: PortableScalar, const LANES: usize> Simd for Portable<T, LANES> {
     }
 
     #[inline(always)]
+    unsafe fn subtract(a: [T; LANES], b: [T; LANES]) -> [T; LANES] {
+        array::from_fn(|lane| a[lane].minus(b[lane]))
+    }
+
+    #[inline(always)]
     unsafe fn multiply(a: [T; LANES], b: [T; LANES]) -> [T; LANES] {
         array::from_fn(|lane| a[lane] * b[lane])
     }

@@ -102,6 +102,7 @@ pub(crate) trait Simd: Copy + 'static {
     /// `a·b + c`
     unsafe fn multiply_add(a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector;
     unsafe fn add(a: Self::Vector, b: Self::Vector) -> Self::Vector;
+    unsafe fn subtract(a: Self::Vector, b: Self::Vector) -> Self::Vector;
     unsafe fn multiply(a: Self::Vector, b: Self::Vector) -> Self::Vector;
     unsafe fn divide(a: Self::Vector, b: Self::Vector) -> Self::Vector;
 

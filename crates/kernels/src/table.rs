@@ -15,6 +15,7 @@ use crate::portable::Portable;
 use crate::quantize::{dequantize, quantize};
 use crate::simd::Scalar;
 use crate::storage::{Source, Storage, storage_of};
+use crate::winograd::{WinogradInput, WinogradOutput, transform_input, transform_output};
 
 /// A floating-point type that kernels exist for.
 pub trait Real: Scalar {
@@ -53,6 +54,8 @@ pub struct Kernels<T: Scalar> {
     panel: PanelKernels<T>,
     pixel: PixelKernels<T>,
     lane: LaneKernel<T>,
+    winograd_input: unsafe fn(&WinogradInput<'_, T>, &mut [T]),
+    winograd_output: unsafe fn(&WinogradOutput<'_, T>, &mut [T]) -> bool,
     activate: unsafe fn(&mut [T], &Activation),
     dequantize: unsafe fn(&mut [T], &[f32], &[f32]),
     quantize: unsafe fn(&mut [T], f32, f32),
@@ -171,6 +174,27 @@ impl<T: Real> Kernels<T> {
     pub unsafe fn lane(&self, tile: &LaneTile<'_, T>, out: &mut [T]) -> bool {
         // SAFETY: as for `panel`.
         unsafe { (self.lane)(tile, out) }
+    }
+
+    /// Transforms tiles of inputs into `points`, `[point][tile][channel]`.
+    ///
+    /// # Safety
+    ///
+    /// Every input of every tile must be readable at all channels.
+    pub unsafe fn winograd_input(&self, input: &WinogradInput<'_, T>, points: &mut [T]) {
+        // SAFETY: as for `panel`.
+        unsafe { (self.winograd_input)(input, points) }
+    }
+
+    /// Makes outputs of products, and stores them in `out`. Returns whether all of them are finite.
+    ///
+    /// # Safety
+    ///
+    /// The products of every point must be readable for as many tiles as there are places for, and as many columns as
+    /// there is bias for.
+    pub unsafe fn winograd_output(&self, output: &WinogradOutput<'_, T>, out: &mut [T]) -> bool {
+        // SAFETY: as for `panel`.
+        unsafe { (self.winograd_output)(output, out) }
     }
 
     /// `bias + Σ x·w` as the kernels compute it, if that is finite; otherwise in 64 bits, where sums do not become too
@@ -342,6 +366,18 @@ macro_rules! kernels_of {
         }
 
         $(#[target_feature(enable = $feature)])*
+        unsafe fn winograd_input(input: &WinogradInput<'_, T>, points: &mut [T]) {
+            // SAFETY: the features are those of the instruction set; the caller vouches for the rest.
+            unsafe { transform_input::<$simd>(input, points) }
+        }
+
+        $(#[target_feature(enable = $feature)])*
+        unsafe fn winograd_output(output: &WinogradOutput<'_, T>, out: &mut [T]) -> bool {
+            // SAFETY: the features are those of the instruction set; the caller vouches for the rest.
+            unsafe { transform_output::<$simd>(output, out) }
+        }
+
+        $(#[target_feature(enable = $feature)])*
         unsafe fn activate_kernel(values: &mut [T], activation: &Activation) {
             // SAFETY: the features are those of the instruction set; the caller vouches for the rest.
             unsafe { activate::<$simd>(values, activation) }
@@ -388,6 +424,8 @@ macro_rules! kernels_of {
                 by_vectors: &[$(($vectors, &[$(pixel_kernel::<$columns, $vectors>),*])),*],
             },
             lane: lane_kernel,
+            winograd_input,
+            winograd_output,
             activate: activate_kernel,
             dequantize: dequantize_kernel,
             quantize: quantize_kernel,

@@ -72,6 +72,12 @@ impl Simd for Avx2F32 {
     }
 
     #[inline(always)]
+    unsafe fn subtract(a: __m256, b: __m256) -> __m256 {
+        // SAFETY: the caller vouches for AVX2.
+        unsafe { _mm256_sub_ps(a, b) }
+    }
+
+    #[inline(always)]
     unsafe fn multiply(a: __m256, b: __m256) -> __m256 {
         // SAFETY: the caller vouches for AVX2.
         unsafe { _mm256_mul_ps(a, b) }
@@ -197,6 +203,12 @@ impl Simd for Avx2F64 {
     unsafe fn add(a: __m256d, b: __m256d) -> __m256d {
         // SAFETY: the caller vouches for AVX2.
         unsafe { _mm256_add_pd(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn subtract(a: __m256d, b: __m256d) -> __m256d {
+        // SAFETY: the caller vouches for AVX2.
+        unsafe { _mm256_sub_pd(a, b) }
     }
 
     #[inline(always)]

@@ -71,6 +71,12 @@ impl Simd for Avx512F32 {
     }
 
     #[inline(always)]
+    unsafe fn subtract(a: __m512, b: __m512) -> __m512 {
+        // SAFETY: the caller vouches for AVX-512.
+        unsafe { _mm512_sub_ps(a, b) }
+    }
+
+    #[inline(always)]
     unsafe fn multiply(a: __m512, b: __m512) -> __m512 {
         // SAFETY: the caller vouches for AVX-512.
         unsafe { _mm512_mul_ps(a, b) }
@@ -192,6 +198,12 @@ impl Simd for Avx512F64 {
     unsafe fn add(a: __m512d, b: __m512d) -> __m512d {
         // SAFETY: the caller vouches for AVX-512.
         unsafe { _mm512_add_pd(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn subtract(a: __m512d, b: __m512d) -> __m512d {
+        // SAFETY: the caller vouches for AVX-512.
+        unsafe { _mm512_sub_pd(a, b) }
     }
 
     #[inline(always)]

@@ -85,6 +85,12 @@ impl<T: Real> Engine<T> {
         match options.precision {
             Precision::Full => {
                 filter.prepare_matrix_tiles(Grain::Parts(parts_of_dtype(Q::DTYPE)), &options.limits);
+                if Q::DTYPE == <T as Real>::DTYPE {
+                    filter.prepare_winograd(options.path == Some(Path::Winograd), &options.limits);
+                } else {
+                    // Of sums that cancel, their rounding would be visible in types that hold numbers near zero exactly.
+                    filter.winograd = Err("sums of narrower types must be those of their products");
+                }
             }
             Precision::Bf16Compute => filter.prepare_matrix_tiles(Grain::Parts(1), &options.limits),
             Precision::Strict => {}

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use outstride_kernels::{Kernels, Real, Stored};
 use outstride_spec::{FilterCall, Phase};
 
-use super::panel::{Grain, MatrixWeights};
+use super::panel::{Grain, MatrixWeights, WinogradWeights};
 use super::pixel::{self, Block};
 use crate::aligned::Aligned;
 use crate::error::Error;
@@ -43,6 +43,8 @@ pub(crate) struct PackedFilter<T: Real> {
     blocks: OnceLock<Vec<Block>>,
     /// The weights in the order of matrix tiles, or why there are none.
     pub(crate) matrix: Result<MatrixWeights, &'static str>,
+    /// The weights of the points of Winograd's filtering, or why there are none.
+    pub(crate) winograd: Result<WinogradWeights<T>, &'static str>,
 }
 
 /// How the weights lie.
@@ -149,6 +151,7 @@ impl<T: Real> PackedFilter<T> {
             kernels,
             blocks: OnceLock::new(),
             matrix: Err("the precision is strict"),
+            winograd: Err("the precision is strict"),
         };
         packed.panel_bias = packed.lay_out(&packed.bias);
         if !filter.shape().contains(&0) {
@@ -165,6 +168,11 @@ impl<T: Real> PackedFilter<T> {
     /// Lays the weights out in the order of matrix tiles, too, where those can compute with them.
     pub(crate) fn prepare_matrix_tiles(&mut self, grain: Grain, limits: &Limits) {
         self.matrix = MatrixWeights::new(self, grain, limits);
+    }
+
+    /// Makes the weights of the points of Winograd's filtering, too, where that is worth it or `wanted`.
+    pub(crate) fn prepare_winograd(&mut self, wanted: bool, limits: &Limits) {
+        self.winograd = WinogradWeights::new(self, wanted, limits);
     }
 
     /// Bytes of all channels of a position of the input, as matrix tiles read it.
@@ -198,6 +206,14 @@ impl<T: Real> PackedFilter<T> {
         match &self.form {
             Form::Panels(panels) => &panels.panels[index],
             Form::Depthwise => unreachable!("a depthwise filter has no panels"),
+        }
+    }
+
+    /// Panels of a group.
+    pub(crate) fn panel_count(&self) -> usize {
+        match &self.form {
+            Form::Panels(panels) => panels.panels.len(),
+            Form::Depthwise => 0,
         }
     }
 
@@ -254,9 +270,10 @@ impl<T: Real> PackedFilter<T> {
         self.weights.len() * size_of::<T>()
     }
 
-    /// Bytes of the weights in the order of matrix tiles.
-    pub(crate) fn matrix_bytes(&self) -> usize {
+    /// Bytes of the weights in other forms: in the order of matrix tiles, and those of points.
+    pub(crate) fn further_bytes(&self) -> usize {
         self.matrix.as_ref().map_or(0, MatrixWeights::bytes)
+            + self.winograd.as_ref().map_or(0, WinogradWeights::bytes)
     }
 
     fn fill<Q: Stored<T>>(&mut self, filter: &TensorView<'_, Q>) {

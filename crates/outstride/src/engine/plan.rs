@@ -9,7 +9,7 @@ use super::Strides;
 use super::axis::EngineAxis;
 use super::lane::LanePlan;
 use super::pack::{Form, PackedFilter};
-use super::panel::PanelPlan;
+use super::panel::{PanelPlan, WinogradWeights};
 use super::pixel::{self, PixelPlan};
 use super::problem::Problem;
 
@@ -23,6 +23,8 @@ pub enum Path {
     Panel,
     /// As `Panel`, summed by matrix tiles of numbers cut into 16-bit parts.
     Tile,
+    /// As `Panel`, with fewer products by Winograd's filtering.
+    Winograd,
     /// Neighbouring positions of a row.
     Pixel,
     /// Channels of a depthwise filter.
@@ -37,6 +39,7 @@ impl Path {
         match self {
             Path::Panel => "panel",
             Path::Tile => "tile",
+            Path::Winograd => "winograd",
             Path::Pixel => "pixel",
             Path::Lane => "lane",
             Path::Reference => "reference",
@@ -173,6 +176,7 @@ impl Plan {
 enum Tasks {
     Panel(PanelPlan),
     Tile(PanelPlan),
+    Winograd(PanelPlan),
     Pixel(PixelPlan),
     Lane(LanePlan),
 }
@@ -205,8 +209,13 @@ impl Strategy {
             (Ok(plan), Ok(_)) => Ok(plan.by_tiles(axes, filter)),
             (_, Err(reason)) | (Err(reason), _) => Err(*reason),
         };
+        let by_winograd = match (&by_vectors, &filter.winograd) {
+            (Ok(plan), Ok(_)) => Ok(plan.by_winograd(axes, filter)),
+            (_, Err(reason)) | (Err(reason), _) => Err(*reason),
+        };
         let panel = estimate(&by_vectors, |plan| panel_cycles(axes, filter, strides, plan));
         let tile = estimate(&by_tiles, |plan| tile_cycles(axes, filter, strides, plan));
+        let winograd = estimate(&by_winograd, |plan| winograd_cycles(axes, filter, strides, plan));
         let pixel = if last.x_stride == 1 || last.input <= 1 {
             Ok(pixel_cycles(axes, filter, strides))
         } else {
@@ -214,8 +223,13 @@ impl Strategy {
         };
         let lane =
             if dense { Err("the filter is not depthwise") } else { Ok(lane_cycles(axes, filter, strides)) };
-        let considered =
-            vec![(Path::Panel, panel), (Path::Tile, tile), (Path::Pixel, pixel), (Path::Lane, lane)];
+        let considered = vec![
+            (Path::Panel, panel),
+            (Path::Tile, tile),
+            (Path::Winograd, winograd),
+            (Path::Pixel, pixel),
+            (Path::Lane, lane),
+        ];
         let possible = considered.iter().filter_map(|&(path, cycles)| Some((path, cycles.ok()?)));
         let chosen = possible
             .clone()
@@ -223,9 +237,11 @@ impl Strategy {
             .or_else(|| possible.min_by(|a, b| a.1.total_cmp(&b.1)));
         let (path, cycles) = chosen.expect("a filter is dense or depthwise");
         let threads = threads.min((cycles / CYCLES_WORTH_A_THREAD).ceil().max(1.0) as usize);
-        let tasks = match (path, by_vectors, by_tiles) {
-            (Path::Tile, _, Ok(plan)) => Tasks::Tile(plan.for_threads(axes, filter, threads)),
-            (Path::Panel, Ok(plan), _) => Tasks::Panel(plan.for_threads(axes, filter, threads)),
+        let for_threads = |plan: PanelPlan| plan.for_threads(axes, filter, threads);
+        let tasks = match (path, by_vectors, by_tiles, by_winograd) {
+            (Path::Panel, Ok(plan), ..) => Tasks::Panel(for_threads(plan)),
+            (Path::Tile, _, Ok(plan), _) => Tasks::Tile(for_threads(plan)),
+            (Path::Winograd, _, _, Ok(plan)) => Tasks::Winograd(for_threads(plan)),
             (Path::Lane, ..) => Tasks::Lane(LanePlan::new(axes, filter, strides, threads)),
             _ => Tasks::Pixel(PixelPlan::new(axes, filter, strides, threads)),
         };
@@ -234,7 +250,7 @@ impl Strategy {
 
     pub(crate) fn tasks<T: Real>(&self, filter: &PackedFilter<T>) -> usize {
         match &self.tasks {
-            Tasks::Panel(plan) | Tasks::Tile(plan) => plan.tasks(filter),
+            Tasks::Panel(plan) | Tasks::Tile(plan) | Tasks::Winograd(plan) => plan.tasks(filter),
             Tasks::Pixel(plan) => plan.tasks(filter),
             Tasks::Lane(plan) => plan.tasks(),
         }
@@ -242,7 +258,7 @@ impl Strategy {
 
     pub(crate) fn run<T: Real>(&self, problem: &Problem<'_, T>, task: usize) {
         match &self.tasks {
-            Tasks::Panel(plan) | Tasks::Tile(plan) => plan.run(problem, task),
+            Tasks::Panel(plan) | Tasks::Tile(plan) | Tasks::Winograd(plan) => plan.run(problem, task),
             Tasks::Pixel(plan) => plan.run(problem, task),
             Tasks::Lane(plan) => plan.run(problem, task),
         }
@@ -261,6 +277,10 @@ impl Strategy {
             Tasks::Panel(plan) => {
                 let tile = (kernels.panel_rows(), filter.widest_panel());
                 (Path::Panel, tile, plan.workspace(axes, filter))
+            }
+            Tasks::Winograd(plan) => {
+                let tile = (kernels.panel_rows(), filter.widest_panel());
+                (Path::Winograd, tile, plan.workspace(axes, filter))
             }
             Tasks::Tile(plan) => {
                 let columns = filter.widest_panel();
@@ -284,7 +304,7 @@ impl Strategy {
             tasks: self.tasks(filter),
             threads: self.threads,
             workspace,
-            packed: filter.bytes() + filter.matrix_bytes(),
+            packed: filter.bytes() + filter.further_bytes(),
             phases: axes.iter().map(|axis| axis.phases.len()).product(),
             taps: filter.kernel.iter().product(),
             considered: self.considered,
@@ -374,6 +394,20 @@ fn tile_cycles<T: Real>(
     let (grain, parts) = (filter.grain(), filter.grain().parts());
     let compute = plan.executed(axes, filter) * grain.products() / per_cycle;
     compute + around_panels(axes, filter, strides, plan, 0.4 + 0.3 * parts as f64, 0.5 * parts as f64)
+}
+
+fn winograd_cycles<T: Real>(
+    axes: &[EngineAxis<'_>],
+    filter: &PackedFilter<T>,
+    strides: &Strides,
+    plan: &PanelPlan,
+) -> f64 {
+    let lanes = filter.kernels.lanes() as f64;
+    let compute = plan.executed(axes, filter) / (2.0 * lanes) / 0.9;
+    let (points, products) = plan.transformed(filter);
+    let transforms = (4.0 * points + 4.0 * products) / lanes;
+    let larger = filter.winograd.as_ref().map_or(0, WinogradWeights::bytes) as f64 / filter.bytes() as f64;
+    compute + transforms + around_panels(axes, filter, strides, plan, 0.5, larger)
 }
 
 /// Cycles to copy the input, at so many per element, to fetch the weights, of such a size, and to store the outputs.

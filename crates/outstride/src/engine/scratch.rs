@@ -13,6 +13,10 @@ pub(crate) struct Scratch<T> {
     pub(crate) input: Aligned<T>,
     /// Sums that wait to be stored.
     pub(crate) sums: Aligned<T>,
+    /// A box of the input, transformed into points.
+    pub(crate) points: Aligned<T>,
+    /// Products of points that wait to be added up.
+    pub(crate) products: Aligned<T>,
     /// A copied box of the input, cut into parts for matrix tiles.
     pub(crate) parts: Aligned<u16>,
 }

@@ -299,8 +299,8 @@ pub(crate) fn isas() -> impl Iterator<Item = Isa> {
     Isa::ALL.into_iter().filter(|isa| isa.is_available())
 }
 
-pub(crate) const PATHS: [Option<Path>; 5] =
-    [None, Some(Path::Panel), Some(Path::Tile), Some(Path::Pixel), Some(Path::Lane)];
+pub(crate) const PATHS: [Option<Path>; 6] =
+    [None, Some(Path::Panel), Some(Path::Tile), Some(Path::Winograd), Some(Path::Pixel), Some(Path::Lane)];
 
 pub(crate) fn prepare<T: Element>(
     layer: &Layer,

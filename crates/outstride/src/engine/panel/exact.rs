@@ -6,6 +6,7 @@ use super::super::axis::{Span, meeting};
 use super::super::channels::ChannelBlocks;
 use super::bundle::Member;
 use super::panels_of;
+use super::rows::Piece;
 use super::run::Site;
 use super::sums::Prepared;
 
@@ -17,6 +18,17 @@ pub(super) struct Exact<'a, T: Real> {
 }
 
 impl<T: Real> Exact<'_, T> {
+    /// Sums again what is not finite among the sums of a piece, one row after the other.
+    #[cold]
+    pub(super) fn replace_what_is_not_finite(&self, piece: &Piece, sums: &mut [T]) {
+        for (row, sums) in sums.chunks_exact_mut(self.prepared.width()).enumerate().take(piece.count) {
+            let doubtful: Vec<bool> = sums.iter().map(|sum| !sum.is_finite()).collect();
+            if doubtful.contains(&true) {
+                self.replace(self.site.positions.index(piece.first + row), sums, &doubtful);
+            }
+        }
+    }
+
     /// Replaces the doubtful ones of a position's sums, bias included. In the order of the kernels, but leaving out what
     /// is only padding: zeros around the input, and weights that stand in for taps a phase does not have. Those multiply
     /// to NaN where a real value is infinite or NaN.

@@ -14,6 +14,7 @@ use super::shared_planes::store_shared_planes;
 use super::store::PositionStore;
 use super::sums::{PanelGroup, VectorSums};
 use super::taps::Taps;
+use super::winograd::{Points, Tiles, WinogradSums, products_len};
 use super::{Arithmetic, PanelPlan, Stores};
 
 /// Where a task computes the sums of a bundle.
@@ -44,6 +45,7 @@ impl PanelPlan {
         problem.scratch.with(|scratch| match self.arithmetic {
             Arithmetic::Vectors => self.run_vectors(problem, &task, scratch),
             Arithmetic::Tiles => self.run_tiles(problem, &task, scratch),
+            Arithmetic::Winograd => self.run_winograd(problem, &task, scratch),
         });
         if problem.stream {
             settle();
@@ -55,7 +57,7 @@ impl PanelPlan {
         let input = if self.in_place {
             Input::in_place(problem, task.group, self.blocks)
         } else {
-            let needed = self.needed(&problem.axes, &task.spans);
+            let needed = self.needed(&problem.axes, filter, &task.spans);
             Input::copied(problem, task.group, self.blocks, needed, &mut scratch.input)
         };
         let mut taps = Taps::new(self.blocks.size);
@@ -99,8 +101,8 @@ impl PanelPlan {
         let (Ok(weights), Some(session)) = (&filter.matrix, filter.kernels.matrix_session()) else {
             unreachable!("planned for matrix tiles");
         };
-        let Scratch { input, sums, parts } = scratch;
-        let needed = self.needed(&problem.axes, &task.spans);
+        let Scratch { input, sums, parts, .. } = scratch;
+        let needed = self.needed(&problem.axes, filter, &task.spans);
         let input = PartsInput::copied(problem, task.group, &needed, &self.order, &session, input, parts);
         let mut known: Option<(Vec<Span>, Positions, Vec<isize>, Stretches)> = None;
         for bundle in self.bundles.iter() {
@@ -130,6 +132,42 @@ impl PanelPlan {
                 let stores = self.position_stores(&site, &panels);
                 from.compute(panel, after, &panels, &mut row_blocks, &stores, sums);
                 self.store_planes(&site, stretches, &panels, sums);
+            }
+        }
+    }
+
+    fn run_winograd<T: Real>(&self, problem: &Problem<'_, T>, task: &Task, scratch: &mut Scratch<T>) {
+        let filter = problem.filter;
+        let Ok(weights) = &filter.winograd else { unreachable!("planned for points") };
+        let scheme = weights.scheme();
+        let Scratch { input, sums, points, products, .. } = scratch;
+        let needed = self.needed(&problem.axes, filter, &task.spans);
+        let input = Input::copied(problem, task.group, self.blocks, needed, input);
+        let (most_rows, columns) = (filter.kernels.panel_rows(), 2 * filter.kernels.lanes());
+        let tile_len = most_rows * columns;
+        for bundle in self.bundles.iter() {
+            let Some(own) = own_spans(&task.spans, bundle) else { continue };
+            let strides = output_strides(problem);
+            let positions = Positions::in_tiles(&own, &self.order, &input.strides, &strides, most_rows);
+            let mut stretches = Stretches::new(problem, bundle, &own, &self.order);
+            let mut tiles = Tiles::new(scheme, &own, &self.order);
+            let site = Site { problem, group: task.group, bundle, spans: &own, positions: &positions };
+            let len = Points::<T>::len(bundle, scheme, tiles.len(), filter.in_channels);
+            let points = Points::new(&site, scheme, &tiles, &input, points.at_least(len));
+            let from = WinogradSums { site: &site, points: &points, weights };
+            let rows = positions.tiles() * most_rows * bundle.members.len();
+            let at_once = self.panels_at_once(filter, bundle, rows + self.product_rows(filter, tiles.len()));
+            let share = self.share(bundle.panels(), task.split);
+            for first in share.clone().step_by(at_once) {
+                let range = first..share.end.min(first + at_once);
+                let products = products.at_least(products_len(scheme, range.len(), tiles.len(), columns));
+                let panels =
+                    PanelGroup::new(problem, task.group, bundle, range.clone(), positions.tiles(), tile_len);
+                let sums = sums.at_least(panels.len());
+                let after = Some(range.end).filter(|&after| after < share.end);
+                let stores = self.position_stores(&site, &panels);
+                from.compute(&panels, (first, after), &mut tiles, &stores, products, sums);
+                self.store_planes(&site, &mut stretches, &panels, sums);
             }
         }
     }

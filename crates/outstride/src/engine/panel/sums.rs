@@ -199,24 +199,13 @@ impl<T: Real> VectorSums<'_, T> {
             unsafe { kernels.panel(kernels.panel_rows_for(rows), prepared.panel.vectors, &step, out) };
         if last {
             if !finite {
-                self.rescue(member, prepared, tile, out);
+                let member = &self.site.bundle.members[member];
+                let exact = Exact { site: self.site, member, prepared };
+                exact.replace_what_is_not_finite(&self.site.positions.pieces[tile], out);
             }
             let sums = &mut out[..rows * prepared.width()];
             self.site.problem.finish.apply(kernels, sums, prepared.scales);
         }
         last
-    }
-
-    /// Sums again what is not finite.
-    #[cold]
-    fn rescue(&self, member: usize, prepared: &Prepared<'_, T>, tile: usize, out: &mut [T]) {
-        let exact = Exact { site: self.site, member: &self.site.bundle.members[member], prepared };
-        let piece = &self.site.positions.pieces[tile];
-        for (row, sums) in out.chunks_exact_mut(prepared.width()).enumerate().take(piece.count) {
-            let doubtful: Vec<bool> = sums.iter().map(|sum| !sum.is_finite()).collect();
-            if doubtful.contains(&true) {
-                exact.replace(self.site.positions.index(piece.first + row), sums, &doubtful);
-            }
-        }
     }
 }

@@ -1,0 +1,418 @@
+//! Winograd's minimal filtering: neighbouring outputs of an axis from fewer products than they have taps.
+//!
+//! Inputs become *points*, sums of a few of them; a point times the weights of the same point, added up over all channels,
+//! is a *product*; outputs are sums of products. With `d` the inputs, `g` the weights and `y` the outputs of a *tile*,
+//! `y[j] = Σ d[j + t] · g[t]`. Along several axes, each is transformed in turn.
+
+use crate::simd::Simd;
+
+/// The most axes that are transformed.
+pub const MAX_WINOGRAD_AXES: usize = 3;
+
+/// The most points of a tile.
+const MAX_POINTS: usize = 4usize.pow(MAX_WINOGRAD_AXES as u32);
+
+/// How many outputs of an axis are computed together, of how many taps. All of these add and subtract inputs as they are,
+/// and at most three products to an output, so that errors stay near those of plain summation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Filtering {
+    /// Two outputs of two taps by three products instead of four.
+    TwoOfTwo,
+    /// Three outputs of two taps by four products instead of six.
+    ThreeOfTwo,
+    /// Two outputs of three taps by four products instead of six.
+    TwoOfThree,
+}
+
+impl Filtering {
+    /// Outputs of a tile, along an axis.
+    pub fn outputs(self) -> usize {
+        match self {
+            Filtering::TwoOfTwo | Filtering::TwoOfThree => 2,
+            Filtering::ThreeOfTwo => 3,
+        }
+    }
+
+    /// The most taps of an output, along an axis.
+    pub fn taps(self) -> usize {
+        match self {
+            Filtering::TwoOfTwo | Filtering::ThreeOfTwo => 2,
+            Filtering::TwoOfThree => 3,
+        }
+    }
+
+    /// Points of a tile along an axis, which are as many as its inputs.
+    pub fn points(self) -> usize {
+        self.outputs() + self.taps() - 1
+    }
+
+    /// By which the weights of a point are made of those of the taps, that of the tile's first input first.
+    pub fn weights_of_point(self, point: usize) -> &'static [f64] {
+        match self {
+            Filtering::TwoOfTwo => [&[1.0, 0.0], &[1.0, 1.0], &[0.0, 1.0]][point],
+            Filtering::ThreeOfTwo => [&[1.0, 0.0], &[0.5, 0.5], &[0.5, -0.5], &[0.0, 1.0]][point],
+            Filtering::TwoOfThree => {
+                [&[1.0, 0.0, 0.0], &[0.5, 0.5, 0.5], &[0.5, -0.5, 0.5], &[0.0, 0.0, 1.0]][point]
+            }
+        }
+    }
+}
+
+/// Tiles of inputs to transform.
+#[derive(Clone, Copy, Debug)]
+pub struct WinogradInput<'a, T> {
+    /// Of every axis.
+    pub filtering: Filtering,
+    /// Per tile, channel 0 of its first input.
+    pub tiles: &'a [*const T],
+    /// Per transformed axis, from an input to the next.
+    pub strides: &'a [isize],
+    /// Side by side, in the input and among the points.
+    pub channels: usize,
+}
+
+/// Products to make outputs of.
+#[derive(Clone, Copy, Debug)]
+pub struct WinogradOutput<'a, T> {
+    /// Of every axis.
+    pub filtering: Filtering,
+    /// How many are transformed.
+    pub axes: usize,
+    /// Per point, where its products `[tile][column]` begin, and the distance from a tile's to the next's.
+    pub points: &'a [(*const T, usize)],
+    /// Per tile and output, where its columns go; [`NOWHERE`] for outputs that do not exist.
+    pub places: &'a [usize],
+    /// What is added: one value per column.
+    pub bias: &'a [T],
+}
+
+/// The place of an output that does not exist.
+pub const NOWHERE: usize = usize::MAX;
+
+/// The transforms of one axis.
+trait Transforms<const POINTS: usize, const OUTPUTS: usize> {
+    /// Makes points of inputs.
+    unsafe fn points<S: Simd>(inputs: [S::Vector; POINTS]) -> [S::Vector; POINTS];
+
+    /// Makes outputs of products.
+    unsafe fn outputs<S: Simd>(products: [S::Vector; POINTS]) -> [S::Vector; OUTPUTS];
+}
+
+struct TwoOfTwo;
+
+impl Transforms<3, 2> for TwoOfTwo {
+    #[inline(always)]
+    unsafe fn points<S: Simd>([a, b, c]: [S::Vector; 3]) -> [S::Vector; 3] {
+        // SAFETY: the caller vouches for the instruction set.
+        unsafe { [S::subtract(a, b), b, S::subtract(c, b)] }
+    }
+
+    #[inline(always)]
+    unsafe fn outputs<S: Simd>([a, b, c]: [S::Vector; 3]) -> [S::Vector; 2] {
+        // SAFETY: the caller vouches for the instruction set.
+        unsafe { [S::add(a, b), S::add(b, c)] }
+    }
+}
+
+/// The points of both ways to use four.
+///
+/// # Safety
+///
+/// The CPU must have `S`'s instruction set.
+#[inline(always)]
+unsafe fn four_points<S: Simd>([a, b, c, d]: [S::Vector; 4]) -> [S::Vector; 4] {
+    // SAFETY: the caller vouches for the instruction set.
+    unsafe { [S::subtract(a, c), S::add(b, c), S::subtract(c, b), S::subtract(d, b)] }
+}
+
+struct ThreeOfTwo;
+
+impl Transforms<4, 3> for ThreeOfTwo {
+    #[inline(always)]
+    unsafe fn points<S: Simd>(inputs: [S::Vector; 4]) -> [S::Vector; 4] {
+        // SAFETY: the caller vouches for the instruction set.
+        unsafe { four_points::<S>(inputs) }
+    }
+
+    #[inline(always)]
+    unsafe fn outputs<S: Simd>([a, b, c, d]: [S::Vector; 4]) -> [S::Vector; 3] {
+        // SAFETY: the caller vouches for the instruction set.
+        unsafe {
+            let sum = S::add(b, c);
+            [S::add(a, sum), S::subtract(b, c), S::add(sum, d)]
+        }
+    }
+}
+
+struct TwoOfThree;
+
+impl Transforms<4, 2> for TwoOfThree {
+    #[inline(always)]
+    unsafe fn points<S: Simd>(inputs: [S::Vector; 4]) -> [S::Vector; 4] {
+        // SAFETY: the caller vouches for the instruction set.
+        unsafe { four_points::<S>(inputs) }
+    }
+
+    #[inline(always)]
+    unsafe fn outputs<S: Simd>([a, b, c, d]: [S::Vector; 4]) -> [S::Vector; 2] {
+        // SAFETY: the caller vouches for the instruction set.
+        unsafe { [S::add(a, S::add(b, c)), S::add(S::subtract(b, c), d)] }
+    }
+}
+
+/// Runs a generic function for a filtering and a number of axes.
+macro_rules! with_transforms {
+    ($filtering:expr, $axes:expr, $function:ident::<$simd:ty>($($argument:expr),*)) => {
+        match ($filtering, $axes) {
+            (Filtering::TwoOfTwo, 1) => $function::<$simd, TwoOfTwo, 3, 2, 1>($($argument),*),
+            (Filtering::TwoOfTwo, 2) => $function::<$simd, TwoOfTwo, 3, 2, 2>($($argument),*),
+            (Filtering::TwoOfTwo, _) => $function::<$simd, TwoOfTwo, 3, 2, 3>($($argument),*),
+            (Filtering::ThreeOfTwo, 1) => $function::<$simd, ThreeOfTwo, 4, 3, 1>($($argument),*),
+            (Filtering::ThreeOfTwo, 2) => $function::<$simd, ThreeOfTwo, 4, 3, 2>($($argument),*),
+            (Filtering::ThreeOfTwo, _) => $function::<$simd, ThreeOfTwo, 4, 3, 3>($($argument),*),
+            (Filtering::TwoOfThree, 1) => $function::<$simd, TwoOfThree, 4, 2, 1>($($argument),*),
+            (Filtering::TwoOfThree, 2) => $function::<$simd, TwoOfThree, 4, 2, 2>($($argument),*),
+            (Filtering::TwoOfThree, _) => $function::<$simd, TwoOfThree, 4, 2, 3>($($argument),*),
+        }
+    };
+}
+
+/// Transforms tiles of inputs into `points`, `[point][tile][channel]`.
+///
+/// # Safety
+///
+/// The CPU must have `S`'s instruction set; every input of every tile must be readable at all channels.
+#[inline(always)]
+pub(crate) unsafe fn transform_input<S: Simd>(
+    input: &WinogradInput<'_, S::Scalar>,
+    points: &mut [S::Scalar],
+) {
+    let axes = input.strides.len();
+    let count = input.filtering.points().pow(axes as u32);
+    assert!(axes <= MAX_WINOGRAD_AXES && points.len() >= count * input.tiles.len() * input.channels);
+    // SAFETY: the caller vouches for the instruction set and the inputs; the points were just checked.
+    unsafe { with_transforms!(input.filtering, axes, points_of::<S>(input, points.as_mut_ptr())) }
+}
+
+/// Makes outputs of products, and stores them in `out`. Returns whether all of them are finite.
+///
+/// # Safety
+///
+/// The CPU must have `S`'s instruction set; the products of every point must be readable for as many tiles as there are
+/// places for, and as many columns as there is bias for.
+#[inline(always)]
+pub(crate) unsafe fn transform_output<S: Simd>(
+    output: &WinogradOutput<'_, S::Scalar>,
+    out: &mut [S::Scalar],
+) -> bool {
+    let axes = output.axes;
+    assert!((1..=MAX_WINOGRAD_AXES).contains(&axes) && output.bias.len().is_multiple_of(S::LANES));
+    assert!(output.points.len() == output.filtering.points().pow(axes as u32));
+    // SAFETY: the caller vouches for the instruction set and the products.
+    unsafe { with_transforms!(output.filtering, axes, outputs_of::<S>(output, out)) }
+}
+
+/// As [`transform_input`].
+///
+/// # Safety
+///
+/// As [`transform_input`]; there must be room for all points.
+#[inline(always)]
+unsafe fn points_of<
+    S: Simd,
+    F: Transforms<POINTS, OUTPUTS>,
+    const POINTS: usize,
+    const OUTPUTS: usize,
+    const AXES: usize,
+>(
+    input: &WinogradInput<'_, S::Scalar>,
+    points: *mut S::Scalar,
+) {
+    let count = POINTS.pow(AXES as u32);
+    let mut distances = [0isize; MAX_POINTS];
+    for (point, distance) in distances.iter_mut().enumerate().take(count) {
+        let mut rest = point;
+        for &stride in input.strides[..AXES].iter().rev() {
+            *distance += (rest % POINTS) as isize * stride;
+            rest /= POINTS;
+        }
+    }
+    let point_stride = input.tiles.len() * input.channels;
+    for (tile, &from) in input.tiles.iter().enumerate() {
+        let to = points.wrapping_add(tile * input.channels);
+        for channel in (0..input.channels).step_by(S::LANES) {
+            let whole = channel + S::LANES <= input.channels;
+            // SAFETY: the caller vouches for the instruction set, for the inputs and for room for the points; behind the last
+            // channel, the mask leaves out what does not exist.
+            unsafe {
+                let mask = S::mask(0, input.channels - channel);
+                let mut values = [S::splat(S::Scalar::default()); MAX_POINTS];
+                for point in 0..count {
+                    let from = from.wrapping_offset(distances[point]).wrapping_add(channel);
+                    values[point] = if whole { S::load(from) } else { S::load_masked(from, mask) };
+                }
+                for axis in 0..AXES {
+                    let inner = POINTS.pow((AXES - 1 - axis) as u32);
+                    for line in 0..count / POINTS {
+                        let first = line / inner * inner * POINTS + line % inner;
+                        let line = std::array::from_fn(|index| values[first + index * inner]);
+                        for (index, value) in F::points::<S>(line).into_iter().enumerate() {
+                            values[first + index * inner] = value;
+                        }
+                    }
+                }
+                for point in 0..count {
+                    let to = to.wrapping_add(point * point_stride + channel);
+                    if whole {
+                        S::store(to, values[point]);
+                    } else {
+                        S::store_masked(to, values[point], mask);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// As [`transform_output`].
+///
+/// # Safety
+///
+/// As [`transform_output`].
+#[inline(always)]
+unsafe fn outputs_of<
+    S: Simd,
+    F: Transforms<POINTS, OUTPUTS>,
+    const POINTS: usize,
+    const OUTPUTS: usize,
+    const AXES: usize,
+>(
+    output: &WinogradOutput<'_, S::Scalar>,
+    out: &mut [S::Scalar],
+) -> bool {
+    let count = POINTS.pow(AXES as u32);
+    let outputs = OUTPUTS.pow(AXES as u32);
+    // SAFETY: the caller vouches for the instruction set.
+    let zero = unsafe { S::splat(S::Scalar::default()) };
+    let mut trace = zero;
+    for (tile, places) in output.places.chunks_exact(outputs).enumerate() {
+        for column in (0..output.bias.len()).step_by(S::LANES) {
+            // SAFETY: the caller vouches for the instruction set and the products; the bias has whole vectors.
+            unsafe {
+                let mut values = [zero; MAX_POINTS];
+                for point in 0..count {
+                    let (products, pitch) = output.points[point];
+                    values[point] = S::load(products.add(tile * pitch + column));
+                }
+                for axis in 0..AXES {
+                    // Axes before are transformed already.
+                    let inner = POINTS.pow((AXES - 1 - axis) as u32);
+                    let outer = OUTPUTS.pow(axis as u32);
+                    for line in 0..outer * inner {
+                        let (outer, inner_index) = (line / inner, line % inner);
+                        let first = outer * inner * POINTS + inner_index;
+                        let line = std::array::from_fn(|index| values[first + index * inner]);
+                        let first = outer * inner * OUTPUTS + inner_index;
+                        for (index, value) in F::outputs::<S>(line).into_iter().enumerate() {
+                            values[first + index * inner] = value;
+                        }
+                    }
+                }
+                let bias = S::load(output.bias.as_ptr().add(column));
+                for (&place, &value) in places.iter().zip(&values) {
+                    if place != NOWHERE {
+                        let to = &mut out[place + column..][..S::LANES];
+                        let sum = S::add(value, bias);
+                        // Zero times anything but a finite value is NaN.
+                        trace = S::multiply_add(sum, zero, trace);
+                        S::store(to.as_mut_ptr(), sum);
+                    }
+                }
+            }
+        }
+    }
+    // SAFETY: the caller vouches for the instruction set.
+    unsafe { !S::any_nan(trace) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::portable::Portable;
+
+    type S = Portable<f64, 4>;
+
+    #[test]
+    fn products_of_points_make_the_sums_of_taps() {
+        for filtering in [Filtering::TwoOfTwo, Filtering::ThreeOfTwo, Filtering::TwoOfThree] {
+            for axes in 1..=MAX_WINOGRAD_AXES {
+                check(filtering, axes);
+            }
+        }
+    }
+
+    /// One tile of one channel against the definition.
+    fn check(filtering: Filtering, axes: usize) {
+        let (points, taps, outputs) = (filtering.points(), filtering.taps(), filtering.outputs());
+        let count = points.pow(axes as u32);
+        let inputs: Vec<f64> = (0..count).map(|index| ((index * 7 + 3) % 11) as f64 - 5.0).collect();
+        let weights: Vec<f64> =
+            (0..taps.pow(axes as u32)).map(|index| ((index * 5) % 7) as f64 - 3.0).collect();
+        let strides: Vec<isize> = (0..axes).rev().map(|axis| points.pow(axis as u32) as isize).collect();
+        let tile = [inputs.as_ptr()];
+        let input = WinogradInput { filtering, tiles: &tile, strides: &strides, channels: 1 };
+        let mut products = vec![0.0; count];
+        // SAFETY: portable code needs no instruction set, and the tile has all its inputs.
+        unsafe { transform_input::<S>(&input, &mut products) };
+        for (point, product) in products.iter_mut().enumerate() {
+            *product *= (0..weights.len())
+                .map(|tap| weights[tap] * coefficient(filtering, axes, point, tap))
+                .sum::<f64>();
+        }
+        let wide: Vec<f64> = products.iter().flat_map(|&product| [product; 4]).collect();
+        let of_points: Vec<(*const f64, usize)> =
+            (0..count).map(|point| (wide[4 * point..].as_ptr(), 4)).collect();
+        let places: Vec<usize> = (0..outputs.pow(axes as u32)).map(|output| 4 * output).collect();
+        let output = WinogradOutput {
+            filtering,
+            axes,
+            points: &of_points,
+            places: &places,
+            bias: &[1.0, 1.0, 1.0, 1.0],
+        };
+        let mut out = vec![f64::NAN; 4 * places.len()];
+        // SAFETY: as above; every point has four columns of products.
+        assert!(unsafe { transform_output::<S>(&output, &mut out) });
+        for (index, columns) in out.chunks_exact(4).enumerate() {
+            let sum: f64 = (0..weights.len())
+                .map(|tap| weights[tap] * inputs[sum_of_digits(index, outputs, tap, taps, points, axes)])
+                .sum();
+            assert_eq!(columns, [sum + 1.0; 4], "{filtering:?}, {axes} axes, output {index}");
+        }
+    }
+
+    fn coefficient(filtering: Filtering, axes: usize, point: usize, tap: usize) -> f64 {
+        let digit = |number: usize, base: usize, axis: usize| number / base.pow(axis as u32) % base;
+        (0..axes)
+            .map(|axis| {
+                filtering.weights_of_point(digit(point, filtering.points(), axis))
+                    [digit(tap, filtering.taps(), axis)]
+            })
+            .product()
+    }
+
+    /// The number of the input that an output reads at a tap.
+    fn sum_of_digits(
+        output: usize,
+        outputs: usize,
+        tap: usize,
+        taps: usize,
+        points: usize,
+        axes: usize,
+    ) -> usize {
+        let digit = |number: usize, base: usize, axis: usize| number / base.pow(axis as u32) % base;
+        (0..axes)
+            .map(|axis| (digit(output, outputs, axis) + digit(tap, taps, axis)) * points.pow(axis as u32))
+            .sum()
+    }
+}

@@ -1,0 +1,237 @@
+//! Sums by Winograd's minimal filtering: inputs become points, points times their weights products, and products sums.
+
+mod tiles;
+mod weights;
+
+use outstride_kernels::{MAX_ROWS, PanelTap, PanelTile, Real, WinogradInput, WinogradOutput};
+
+pub(super) use tiles::Tiles;
+pub(crate) use weights::{Scheme, WinogradWeights};
+
+use super::super::channels::Input;
+use super::bundle::{Bundle, Member};
+use super::exact::Exact;
+use super::run::Site;
+use super::store::PositionStore;
+use super::sums::PanelGroup;
+
+/// The points of the tiles of a task, for every member of a bundle: `[point][tile][channel]`.
+pub(super) struct Points<'a, T> {
+    points: &'a [T],
+    /// Per member, which of the transforms is its own.
+    of_members: Vec<usize>,
+    /// Elements of a transform, and of a point of it.
+    transform_len: usize,
+    point_len: usize,
+    channels: usize,
+}
+
+/// How many transforms of the input a bundle needs: members that begin at the same positions share one.
+pub(super) fn transforms(bundle: &Bundle) -> usize {
+    1 + numbers_of_transforms(bundle).into_iter().max().unwrap_or(0)
+}
+
+fn numbers_of_transforms(bundle: &Bundle) -> Vec<usize> {
+    let begin = |member: &Member| member.spans.iter().map(|span| span.first).collect::<Vec<i64>>();
+    let mut known = Vec::new();
+    let number = |member: &Member| {
+        let begin = begin(member);
+        known.iter().position(|known| *known == begin).unwrap_or_else(|| {
+            known.push(begin);
+            known.len() - 1
+        })
+    };
+    bundle.members.iter().map(number).collect()
+}
+
+impl<'a, T: Real> Points<'a, T> {
+    /// Transforms a copied box of the input.
+    pub(super) fn new(
+        site: &Site<'_, T>,
+        scheme: &Scheme,
+        tiles: &Tiles,
+        input: &Input<'_, T>,
+        memory: &'a mut [T],
+    ) -> Self {
+        let channels = site.problem.filter.in_channels;
+        let point_len = tiles.len() * channels;
+        let transform_len = scheme.points() * point_len;
+        let of_members = numbers_of_transforms(site.bundle);
+        let strides: Vec<isize> = scheme.axes().map(|axis| input.strides[axis]).collect();
+        for (number, points) in memory.chunks_exact_mut(transform_len.max(1)).enumerate() {
+            let Some(member) = of_members.iter().position(|&of| of == number) else { break };
+            let inputs = tiles.inputs(scheme, &site.bundle.members[member], input);
+            let input =
+                WinogradInput { filtering: scheme.filtering, tiles: &inputs, strides: &strides, channels };
+            // SAFETY: the copy holds all inputs of all tiles of the box, for every member.
+            unsafe { site.problem.filter.kernels.winograd_input(&input, points) };
+        }
+        Points { points: memory, of_members, transform_len, point_len, channels }
+    }
+
+    /// Elements that all points of a bundle take.
+    pub(super) fn len(bundle: &Bundle, scheme: &Scheme, tiles: usize, channels: usize) -> usize {
+        transforms(bundle) * scheme.points() * tiles * channels
+    }
+
+    /// The channels of a point of a tile, for a member.
+    fn row(&self, member: usize, point: usize, tile: usize) -> *const T {
+        let at = self.of_members[member] * self.transform_len + point * self.point_len + tile * self.channels;
+        self.points[at..at + self.channels].as_ptr()
+    }
+}
+
+/// What the sums of a task are made of.
+pub(super) struct WinogradSums<'a, T: Real> {
+    pub(super) site: &'a Site<'a, T>,
+    pub(super) points: &'a Points<'a, T>,
+    pub(super) weights: &'a WinogradWeights<T>,
+}
+
+/// Elements that the products of so many panels take.
+pub(super) fn products_len(scheme: &Scheme, panels: usize, tiles: usize, columns: usize) -> usize {
+    panels * scheme.points() * product_rows(tiles) * columns
+}
+
+/// Rows of the products of a point. Kernels may compute more rows than there are.
+pub(super) fn product_rows(tiles: usize) -> usize {
+    tiles + MAX_ROWS
+}
+
+impl<T: Real> WinogradSums<'_, T> {
+    /// Computes and activates the sums of a panel group, and stores them at once if there are `stores` for every panel and
+    /// member. Meanwhile it has the weights of its next step fetched, and at last those of the group that begins with
+    /// panel `after`.
+    pub(super) fn compute(
+        &self,
+        panels: &PanelGroup<'_, T>,
+        (first, after): (usize, Option<usize>),
+        tiles: &mut Tiles,
+        stores: &[PositionStore<'_, T>],
+        products: &mut [T],
+        sums: &mut [T],
+    ) {
+        let members = &self.site.bundle.members;
+        for number in 0..members.len() {
+            let next = match (members.get(number + 1), after) {
+                (Some(next), _) => Some(next.panels.start + first),
+                (None, Some(after)) => Some(members[0].panels.start + after),
+                (None, None) => None,
+            };
+            self.multiply(panels, number, (members[number].panels.start + first, next), tiles, products);
+            for panel in 0..panels.panels() {
+                self.finish(panels, (panel, number), first, tiles, products, sums);
+                if let Some(store) = stores.get(panel * members.len() + number) {
+                    let begin = panels.place(panel, number, 0);
+                    let pieces = 0..self.site.positions.pieces.len();
+                    store.store(pieces, 0, &sums[begin..], panels.tile_len());
+                }
+            }
+        }
+    }
+
+    /// Multiplies all points of a member, `[panel][point][tile][column]`.
+    fn multiply(
+        &self,
+        panels: &PanelGroup<'_, T>,
+        member: usize,
+        (first, next): (usize, Option<usize>),
+        tiles: &Tiles,
+        products: &mut [T],
+    ) {
+        let Site { problem, group, .. } = *self.site;
+        let filter = problem.filter;
+        let (kernels, channels) = (filter.kernels, filter.in_channels);
+        let points = self.weights.points(first);
+        for (number, &point) in points.iter().enumerate() {
+            for (step, rows) in tiles.rows(kernels.panel_rows()).enumerate() {
+                let mut tap = PanelTap {
+                    rows: [self.points.row(member, point, rows.start); MAX_ROWS],
+                    weights: std::ptr::null(),
+                    fetch: std::ptr::null(),
+                };
+                for (row, tile) in tap.rows.iter_mut().zip(rows.clone()) {
+                    *row = self.points.row(member, point, tile);
+                }
+                for panel in 0..panels.panels() {
+                    let prepared = panels.panel(panel, member);
+                    let weights = self.weights.at(group, first + panel, number);
+                    let coming = match next {
+                        _ if number + 1 < points.len() => self.weights.at(group, first + panel, number + 1),
+                        Some(next) if next + panel < filter.panel_count() => {
+                            self.weights.at(group, next + panel, 0)
+                        }
+                        _ => weights,
+                    };
+                    // A kernel fetches a vector per channel: two steps fetch the whole of a panel two vectors wide.
+                    let fetched = if step < 2 { step * channels * kernels.lanes() } else { 0 };
+                    let fetch = if step < 2 { coming } else { weights };
+                    let taps = [PanelTap {
+                        weights: weights.as_ptr(),
+                        fetch: fetch.as_ptr().wrapping_add(fetched),
+                        ..tap
+                    }];
+                    let tile = PanelTile { taps: &taps, channels, resume: false, bias: None };
+                    let begin = self.place_of_products((panel, number), tiles.len(), prepared.width());
+                    let out = &mut products[begin + rows.start * prepared.width()..];
+                    let most = kernels.panel_rows_for(rows.len());
+                    // SAFETY: every row is a point of a tile, with all channels side by side, and weights are those of a
+                    // panel as wide.
+                    unsafe { kernels.panel(most, prepared.panel.vectors, &tile, out) };
+                }
+            }
+        }
+    }
+
+    /// Where the products of a panel, so wide, begin at the point of some number.
+    fn place_of_products(&self, (panel, number): (usize, usize), tiles: usize, width: usize) -> usize {
+        let columns = 2 * self.site.problem.filter.kernels.lanes();
+        products_len(self.weights.scheme(), panel, tiles, columns) + number * product_rows(tiles) * width
+    }
+
+    /// Makes sums of the products of a panel and member.
+    fn finish(
+        &self,
+        panels: &PanelGroup<'_, T>,
+        (panel, member): (usize, usize),
+        first: usize,
+        tiles: &mut Tiles,
+        products: &[T],
+        sums: &mut [T],
+    ) {
+        let Site { problem, bundle, positions, .. } = *self.site;
+        let kernels = problem.filter.kernels;
+        let prepared = panels.panel(panel, member);
+        let width = prepared.width();
+        let scheme = self.weights.scheme();
+        let rows_of_point = product_rows(tiles.len());
+        let zeros = vec![T::default(); width];
+        // Points without weights have no products.
+        let mut points = vec![(zeros.as_ptr(), 0); scheme.points()];
+        for (number, &point) in
+            self.weights.points(bundle.members[member].panels.start + first).iter().enumerate()
+        {
+            let begin = self.place_of_products((panel, number), tiles.len(), width);
+            points[point] = (products[begin..begin + rows_of_point * width].as_ptr(), width);
+        }
+        let output = WinogradOutput {
+            filtering: scheme.filtering,
+            axes: scheme.axes().count(),
+            points: &points,
+            places: tiles.places(positions, panels.tile_len(), width),
+            bias: prepared.bias,
+        };
+        let begin = panels.place(panel, member, 0);
+        let sums = &mut sums[begin..];
+        // SAFETY: every point has products for all tiles, as wide as the panel, or a row of zeros for all of them.
+        let finite = unsafe { kernels.winograd_output(&output, sums) };
+        let exact = Exact { site: self.site, member: &bundle.members[member], prepared };
+        for piece in &positions.pieces {
+            let sums = &mut sums[piece.tile * panels.tile_len()..][..piece.count * width];
+            if !finite {
+                exact.replace_what_is_not_finite(piece, sums);
+            }
+            problem.finish.apply(kernels, sums, prepared.scales);
+        }
+    }
+}

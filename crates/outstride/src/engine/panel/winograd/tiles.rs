@@ -1,0 +1,114 @@
+//! The tiles of a task: which positions they hold, and what they read.
+
+use std::ops::Range;
+
+use outstride_kernels::{NOWHERE, Real};
+
+use super::super::super::axis::Span;
+use super::super::super::channels::{Input, position_strides};
+use super::super::bundle::Member;
+use super::super::rows::Positions;
+use super::weights::Scheme;
+
+/// The tiles of the positions of a box.
+pub(in crate::engine::panel) struct Tiles {
+    /// Per tile and axis, its first position. Axes are fastest.
+    firsts: Vec<i64>,
+    /// Per tile and output, the number of its position; [`NOWHERE`] behind the last.
+    numbers: Vec<usize>,
+    axes: usize,
+    /// Per tile and output, where its row lies among sums of so many columns.
+    places: Vec<usize>,
+    width: usize,
+}
+
+impl Tiles {
+    /// Of positions `spans`, numbered in `order`.
+    pub(in crate::engine::panel) fn new(scheme: &Scheme, spans: &[Span], order: &[usize]) -> Self {
+        let outputs = scheme.outputs();
+        let (strides, _) = position_strides(spans, order);
+        let tiled: Vec<Span> = spans
+            .iter()
+            .zip(&outputs)
+            .map(|(span, &outputs)| Span { first: 0, count: span.count.div_ceil(outputs) })
+            .collect();
+        let whole: Vec<Span> = outputs.iter().map(|&count| Span { first: 0, count }).collect();
+        let mut tiles = Tiles {
+            firsts: Vec::new(),
+            numbers: Vec::new(),
+            axes: spans.len(),
+            places: Vec::new(),
+            width: 0,
+        };
+        for_each_index(&tiled, |tile| {
+            let first = tile.iter().zip(&outputs).map(|(&tile, &outputs)| tile * outputs);
+            tiles.firsts.extend(first.zip(spans).map(|(first, span)| span.first + first as i64));
+            for_each_index(&whole, |output| {
+                let mut number = Some(0);
+                for axis in 0..spans.len() {
+                    let index = tile[axis] * outputs[axis] + output[axis];
+                    let inside = index < spans[axis].count;
+                    number = number.filter(|_| inside).map(|number| number + index * strides[axis]);
+                }
+                tiles.numbers.push(number.unwrap_or(NOWHERE));
+            });
+        });
+        tiles
+    }
+
+    pub(in crate::engine::panel) fn len(&self) -> usize {
+        self.firsts.len() / self.axes
+    }
+
+    /// Tiles that are multiplied at once: at most so many.
+    pub(super) fn rows(&self, most: usize) -> impl Iterator<Item = Range<usize>> + Clone {
+        let count = self.len();
+        let rows = count.div_ceil(count.div_ceil(most).max(1)).max(1);
+        (0..count).step_by(rows).map(move |first| first..count.min(first + rows))
+    }
+
+    /// Per tile, its first input for a member, channel 0.
+    pub(super) fn inputs<T: Real>(
+        &self,
+        scheme: &Scheme,
+        member: &Member,
+        input: &Input<'_, T>,
+    ) -> Vec<*const T> {
+        let reach = scheme.reach();
+        let at = |first: &[i64]| {
+            let of_axis = |axis: usize| {
+                let index = first[axis] + member.spans[axis].first - reach[axis] as i64;
+                index as isize * input.strides[axis]
+            };
+            input.origin(0).wrapping_offset((0..self.axes).map(of_axis).sum())
+        };
+        self.firsts.chunks_exact(self.axes).map(at).collect()
+    }
+
+    /// Per tile and output, where its row begins among sums of so many columns, in tiles of rows so far apart.
+    pub(super) fn places(&mut self, positions: &Positions, tile_len: usize, width: usize) -> &[usize] {
+        if self.width != width {
+            self.width = width;
+            let of_positions = positions.places(tile_len, width);
+            let place = |&number: &usize| of_positions.get(number).map_or(NOWHERE, |&place| place as usize);
+            self.places = self.numbers.iter().map(place).collect();
+        }
+        &self.places
+    }
+}
+
+/// Every index of some spans, the last axis fastest, counted from 0.
+fn for_each_index(spans: &[Span], mut visit: impl FnMut(&[usize])) {
+    let mut index = vec![0; spans.len()];
+    let count: usize = spans.iter().map(|span| span.count).product();
+    for _ in 0..count {
+        visit(&index);
+        for axis in (0..spans.len()).rev() {
+            index[axis] += 1;
+            if index[axis] < spans[axis].count {
+                break;
+            }
+            index[axis] = 0;
+        }
+    }
+}

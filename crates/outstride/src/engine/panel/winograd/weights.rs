@@ -1,0 +1,192 @@
+//! The weights of points.
+
+use outstride_kernels::{Filtering, MAX_WINOGRAD_AXES, Real};
+
+use super::super::super::pack::{Form, PackedFilter, Panel};
+use crate::aligned::Aligned;
+use crate::limits::Limits;
+
+/// With fewer channels, going in or coming out, transforms cost more than the products they save.
+const WORTHWHILE_CHANNELS: usize = 32;
+
+/// Larger weights come from memory more slowly than the products they save are made.
+const MOST_BYTES: usize = 1 << 25;
+
+/// Up to this size, more weights for fewer products are worth it.
+const BYTES_OF_MANY_POINTS: usize = 1 << 23;
+
+/// The weights of all panels, per group: `[point that has any][channel][column]`.
+#[derive(Debug)]
+pub(crate) struct WinogradWeights<T> {
+    weights: Aligned<T>,
+    /// Per panel, where its weights begin within a group; at last, the length of a group.
+    begins: Vec<usize>,
+    /// Per panel, the points at which weights are not all zero, rising.
+    points: Vec<Vec<usize>>,
+    scheme: Scheme,
+}
+
+/// Which axes are transformed, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Scheme {
+    pub(crate) filtering: Filtering,
+    /// Per axis, the batch included, whether it is transformed; the others have one tap.
+    transformed: Vec<bool>,
+}
+
+impl Scheme {
+    /// The transformed axes, the batch counted.
+    pub(crate) fn axes(&self) -> impl DoubleEndedIterator<Item = usize> + Clone + '_ {
+        (0..self.transformed.len()).filter(|&axis| self.transformed[axis])
+    }
+
+    /// Points of a tile.
+    pub(crate) fn points(&self) -> usize {
+        self.filtering.points().pow(self.axes().count() as u32)
+    }
+
+    /// Per axis, the outputs of a tile.
+    pub(crate) fn outputs(&self) -> Vec<usize> {
+        let of_axis = |&transformed: &bool| if transformed { self.filtering.outputs() } else { 1 };
+        self.transformed.iter().map(of_axis).collect()
+    }
+
+    /// Per axis, the largest delta of the taps of a tile.
+    pub(crate) fn reach(&self) -> Vec<usize> {
+        let of_axis = |&transformed: &bool| if transformed { self.filtering.taps() - 1 } else { 0 };
+        self.transformed.iter().map(of_axis).collect()
+    }
+
+    /// For panels whose taps are nowhere farther apart than filterings can be.
+    fn new<T: Real>(filter: &PackedFilter<T>, panels: &[Panel]) -> Result<Self, &'static str> {
+        let taps = |axis: usize| {
+            let deltas = panels.iter().flat_map(move |panel| &panel.deltas[axis]);
+            deltas.max().map_or(1, |&delta| delta + 1)
+        };
+        let taps: Vec<usize> = (0..filter.kernel.len()).map(taps).collect();
+        let most = taps.iter().copied().max().unwrap_or(1);
+        let filtering = match most {
+            2 => Filtering::ThreeOfTwo,
+            3 => Filtering::TwoOfThree,
+            _ => return Err("no output has two or three taps side by side along an axis, and none more"),
+        };
+        let transformed: Vec<bool> =
+            std::iter::once(false).chain(taps.iter().map(|&taps| taps > 1)).collect();
+        let mut scheme = Scheme { filtering, transformed };
+        if scheme.axes().count() > MAX_WINOGRAD_AXES {
+            return Err("too many axes have more than one tap");
+        }
+        if filtering == Filtering::ThreeOfTwo && bytes(&scheme, filter, panels) > BYTES_OF_MANY_POINTS {
+            scheme.filtering = Filtering::TwoOfTwo;
+        }
+        Ok(scheme)
+    }
+
+    /// How a point's weights are made of those of a tap with these deltas.
+    fn coefficient(&self, mut point: usize, deltas: &[usize]) -> f64 {
+        let mut coefficient = 1.0;
+        for axis in self.axes().rev() {
+            let of_axis = self.filtering.weights_of_point(point % self.filtering.points());
+            // Taps begin with that of the tile's first input, which has the largest delta.
+            coefficient *= of_axis[self.filtering.taps() - 1 - deltas[axis - 1]];
+            point /= self.filtering.points();
+        }
+        coefficient
+    }
+
+    /// The points at which a panel has weights.
+    fn points_of(&self, panel: &Panel) -> Vec<usize> {
+        let taps: Vec<Vec<usize>> = (0..panel.taps()).map(|tap| panel.deltas_of(tap)).collect();
+        let has_weights = |&point: &usize| taps.iter().any(|deltas| self.coefficient(point, deltas) != 0.0);
+        (0..self.points()).filter(has_weights).collect()
+    }
+}
+
+/// Bytes of all weights of a scheme.
+fn bytes<T: Real>(scheme: &Scheme, filter: &PackedFilter<T>, panels: &[Panel]) -> usize {
+    let of_panel = |panel: &Panel| {
+        let rows = scheme.points_of(panel).len().saturating_mul(filter.in_channels);
+        rows.saturating_mul(panel.vectors * filter.kernels.lanes())
+    };
+    let of_group = panels.iter().map(of_panel).fold(0, usize::saturating_add);
+    of_group.saturating_mul(filter.groups).saturating_mul(size_of::<T>())
+}
+
+impl<T: Real> WinogradWeights<T> {
+    /// Or why there are none. With `wanted`, even if they are hardly worth it.
+    pub(crate) fn new(filter: &PackedFilter<T>, wanted: bool, limits: &Limits) -> Result<Self, &'static str> {
+        let Form::Panels(panels) = &filter.form else {
+            return Err("a depthwise filter has no panels");
+        };
+        let panels = &panels.panels;
+        if filter.in_channels.min(filter.out_channels) < WORTHWHILE_CHANNELS && !wanted {
+            return Err("too few channels to be worth transforms");
+        }
+        let scheme = Scheme::new(filter, panels)?;
+        let bytes = bytes(&scheme, filter, panels);
+        if bytes > MOST_BYTES {
+            return Err("the weights of all points would be too large");
+        }
+        let no_memory = "no memory for the weights of all points";
+        let len = bytes / size_of::<T>();
+        limits.check_bytes("the weights of points", len, size_of::<T>()).map_err(|_| no_memory)?;
+        let mut weights = Aligned::zeros(len).map_err(|_| no_memory)?;
+        let points: Vec<Vec<usize>> = panels.iter().map(|panel| scheme.points_of(panel)).collect();
+        let mut begins = vec![0];
+        let mut rest = weights.as_mut_slice();
+        for group in 0..filter.groups {
+            for (panel, points) in panels.iter().zip(&points) {
+                let source = filter.panel_weights(group, panel);
+                let len = points.len() * (source.len() / panel.taps().max(1));
+                let (target, behind) = rest.split_at_mut(len);
+                rest = behind;
+                if group == 0 {
+                    begins.push(begins[begins.len() - 1] + len);
+                }
+                transform(&scheme, panel, points, source, target);
+                if !target.iter().all(|weight| weight.is_finite()) {
+                    // They would reach positions that only read zeros around the input.
+                    return Err("some weights are not finite");
+                }
+            }
+        }
+        Ok(WinogradWeights { weights, begins, points, scheme })
+    }
+
+    pub(crate) fn scheme(&self) -> &Scheme {
+        &self.scheme
+    }
+
+    /// The points at which a panel has weights.
+    pub(crate) fn points(&self, index: usize) -> &[usize] {
+        &self.points[index]
+    }
+
+    /// The weights of a panel at the point of this number among those it has weights at.
+    pub(super) fn at(&self, group: usize, index: usize, number: usize) -> &[T] {
+        let begin = group * self.begins[self.begins.len() - 1] + self.begins[index];
+        let len = (self.begins[index + 1] - self.begins[index]) / self.points[index].len();
+        &self.weights.as_slice()[begin + number * len..][..len]
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.weights.len() * size_of::<T>()
+    }
+}
+
+/// Makes the weights of points, `[point][channel][column]`, of those of taps.
+fn transform<T: Real>(scheme: &Scheme, panel: &Panel, points: &[usize], source: &[T], target: &mut [T]) {
+    let taps = panel.taps();
+    let len = source.len() / taps.max(1);
+    let mut sums = vec![0.0f64; len];
+    for (&point, target) in points.iter().zip(target.chunks_exact_mut(len.max(1))) {
+        sums.fill(0.0);
+        for (tap, source) in source.chunks_exact(len.max(1)).enumerate() {
+            let coefficient = scheme.coefficient(point, &panel.deltas_of(tap));
+            if coefficient != 0.0 {
+                sums.iter_mut().zip(source).for_each(|(sum, weight)| *sum += coefficient * weight.to_f64());
+            }
+        }
+        target.iter_mut().zip(&sums).for_each(|(weight, &sum)| *weight = T::from_f64(sum));
+    }
+}
