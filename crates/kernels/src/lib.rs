@@ -20,6 +20,7 @@ mod interleave;
 mod isa;
 mod lane;
 mod matrix;
+mod pages;
 mod panel;
 mod peak;
 mod pixel;
@@ -39,6 +40,7 @@ pub use matrix::{
     BYTE_ROW, FETCHED_BY_STEP, MatrixBlock, MatrixSession, MatrixStep, PART_ROW, PARTS, PartRows, TILE_ROWS,
     TINY, VANISHING, dtype_of_parts, parts, parts_of_dtype, products_of_parts,
 };
+pub use pages::prefer_huge_pages;
 pub use panel::{MAX_ROWS, PanelTap, PanelTile};
 pub use pixel::{MAX_COLUMNS, PixelTap, PixelTile};
 pub use simd::Scalar;

@@ -2,6 +2,8 @@
 
 use std::collections::TryReserveError;
 
+use outstride_kernels::prefer_huge_pages;
+
 const LINE: usize = 64;
 
 /// Elements of which the first begins a cache line.
@@ -24,6 +26,7 @@ impl<T: Copy + Default> Aligned<T> {
         let slack = LINE / size_of::<T>();
         let mut memory: Vec<T> = Vec::new();
         memory.try_reserve_exact(len.saturating_add(slack))?;
+        prefer_huge_pages(memory.spare_capacity_mut());
         memory.resize(len + slack, T::default());
         let start = memory.as_ptr().align_offset(LINE).min(slack);
         Ok(Aligned { memory, start, len })

@@ -56,23 +56,10 @@ unsafe fn saved_state() -> u64 {
 
 #[cfg(target_os = "linux")]
 fn system_permits_tiles() -> bool {
-    const ARCH_PRCTL: isize = 158;
-    const REQUEST_PERMISSION: isize = 0x1023;
-    const TILE_DATA: isize = 18;
-    let result: isize;
+    const REQUEST_PERMISSION: libc::c_ulong = 0x1023;
+    const TILE_DATA: libc::c_ulong = 18;
     // SAFETY: the call asks for permission to use the state, and touches no memory of ours.
-    unsafe {
-        asm!(
-            "syscall",
-            inlateout("rax") ARCH_PRCTL => result,
-            in("rdi") REQUEST_PERMISSION,
-            in("rsi") TILE_DATA,
-            lateout("rcx") _,
-            lateout("r11") _,
-            options(nostack),
-        );
-    }
-    result == 0
+    unsafe { libc::syscall(libc::SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0 }
 }
 
 #[cfg(not(target_os = "linux"))]
