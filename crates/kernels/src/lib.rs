@@ -1,6 +1,6 @@
 //! The inner loops of transposed convolution, for every instruction set, behind one [table](kernels).
 //!
-//! Four shapes of tile cover the operator. Each computes a small block of sums over all taps and channels in
+//! Five kinds of tile cover the operator. Each computes a small block of sums over all taps and channels in
 //! registers, adds the bias and leaves the block in a scratch tile; the caller puts tiles where they belong.
 //!
 //! | kernel | lanes of a vector | used for |
@@ -8,6 +8,7 @@
 //! | [`panel`](PanelTile) | output channels (and phases) | channels-last input, small maps, large strides |
 //! | [`pixel`](PixelTile) | neighbouring positions of a row | channels-first input |
 //! | [`lane`](LaneTile) | channels, each with its own weights | depthwise, channels-last |
+//! | [`winograd`](WinogradInput) | as `panel`, between transforms that save products | many channels, phases of two or three taps |
 //! | [`tile`](MatrixBlock) | matrix tiles of positions × output channels | many channels, where the CPU has such tiles |
 //!
 //! This is the only crate with vector instructions. Everything is generic over the private trait `Simd`; an

@@ -285,8 +285,9 @@ impl<T: Real> Kernels<T> {
             });
             return if self.matrix.is_some() { tiles.chain(bytes).collect() } else { Vec::new() };
         }
-        let panels = (1..=2).rev().map(|vectors| name("panel", self.panel_rows(), vectors));
+        let by_panels = |family| (1..=2).rev().map(move |vectors| name(family, self.panel_rows(), vectors));
         let pixels = self.pixel_shapes().map(|(columns, vectors)| name("pixel", columns, vectors));
+        let panels = by_panels("panel").chain(by_panels("winograd"));
         panels.chain(pixels).chain([name("lane", 1, 4)]).collect()
     }
 }
@@ -317,7 +318,7 @@ impl<T: Real> fmt::Debug for Kernels<T> {
 pub struct KernelName {
     /// The element type.
     pub dtype: DType,
-    /// `panel`, `pixel`, `lane` or `tile`.
+    /// `panel`, `winograd`, `pixel`, `lane` or `tile`.
     pub family: &'static str,
     /// Rows or columns, and vectors, of the largest tile.
     pub tile: (usize, usize),

@@ -32,8 +32,8 @@ pub struct Options {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Precision {
-    /// By anything whose error stays within that of plain summation in the element type: also by matrix tiles of numbers
-    /// cut into parts.
+    /// By anything whose error is about that of plain summation in the element type: also by matrix tiles of numbers cut
+    /// into parts, and by Winograd's filtering.
     #[default]
     Full,
     /// By products and sums of the elements themselves, in the element type; of 16-bit floats, in 32 bits.

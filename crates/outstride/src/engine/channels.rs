@@ -111,12 +111,20 @@ impl<'a, T: Real> Input<'a, T> {
 /// together share their taps: with `apart`, one that meets the input at some of them may miss it at others, by their number
 /// at most; otherwise all of them are the same but for the batch, and a tap meets the input at all or none.
 pub(crate) fn needed(axes: &[EngineAxis<'_>], spans: &[Span], reach: &[usize], apart: bool) -> Vec<Span> {
-    let of_axis = |((axis, span), &reach): ((&EngineAxis<'_>, &Span), &usize)| {
-        let wanted = Span { first: span.first - reach as i64, count: span.count + reach };
+    let of_axis = |(wanted, (axis, span)): (Span, (&EngineAxis<'_>, &Span))| {
         let margin = if apart { span.count.max(1) as i64 - 1 } else { 0 };
         wanted.intersect(&Span { first: -margin, count: axis.input + 2 * margin as usize })
     };
-    axes.iter().zip(spans).zip(reach).map(of_axis).collect()
+    reached(spans, reach).into_iter().zip(axes.iter().zip(spans)).map(of_axis).collect()
+}
+
+/// The indices that positions `spans` read along every axis, whether or not they exist.
+pub(crate) fn reached(spans: &[Span], reach: &[usize]) -> Vec<Span> {
+    let of_axis = |(span, &reach): (&Span, &usize)| Span {
+        first: span.first - reach as i64,
+        count: span.count + reach,
+    };
+    spans.iter().zip(reach).map(of_axis).collect()
 }
 
 /// Per axis, the distance between positions of a box, and how many there are. The last axis of `order` is fastest.

@@ -9,7 +9,7 @@ use super::Strides;
 use super::axis::EngineAxis;
 use super::lane::LanePlan;
 use super::pack::{Form, PackedFilter};
-use super::panel::{PanelPlan, WinogradWeights};
+use super::panel::{PanelPlan, Transformed, WinogradWeights};
 use super::pixel::{self, PixelPlan};
 use super::problem::Problem;
 
@@ -210,7 +210,7 @@ impl Strategy {
             (_, Err(reason)) | (Err(reason), _) => Err(*reason),
         };
         let by_winograd = match (&by_vectors, &filter.winograd) {
-            (Ok(plan), Ok(_)) => Ok(plan.by_winograd(axes, filter)),
+            (Ok(plan), Ok(weights)) => Ok(plan.by_winograd(axes, filter, weights)),
             (_, Err(reason)) | (Err(reason), _) => Err(*reason),
         };
         let panel = estimate(&by_vectors, |plan| panel_cycles(axes, filter, strides, plan));
@@ -403,11 +403,13 @@ fn winograd_cycles<T: Real>(
     plan: &PanelPlan,
 ) -> f64 {
     let lanes = filter.kernels.lanes() as f64;
-    let compute = plan.executed(axes, filter) / (2.0 * lanes) / 0.9;
-    let (points, products) = plan.transformed(filter);
-    let transforms = (4.0 * points + 4.0 * products) / lanes;
+    // Every step reads inputs of its own, so that multiply-adds wait for them more often than those of panels.
+    let compute = plan.executed(axes, filter) / (2.0 * lanes) / 0.8;
+    let Transformed { points, products } = plan.transformed(filter);
+    let transforms = 8.0 * (points + products) / lanes;
     let larger = filter.winograd.as_ref().map_or(0, WinogradWeights::bytes) as f64 / filter.bytes() as f64;
-    compute + transforms + around_panels(axes, filter, strides, plan, 0.5, larger)
+    // Three quarters of their way, weights are fetched while others are multiplied.
+    compute + transforms + around_panels(axes, filter, strides, plan, 0.5, larger / 4.0)
 }
 
 /// Cycles to copy the input, at so many per element, to fetch the weights, of such a size, and to store the outputs.

@@ -57,7 +57,7 @@ impl PanelPlan {
         let input = if self.in_place {
             Input::in_place(problem, task.group, self.blocks)
         } else {
-            let needed = self.needed(&problem.axes, filter, &task.spans);
+            let needed = self.needed(&problem.axes, &task.spans);
             Input::copied(problem, task.group, self.blocks, needed, &mut scratch.input)
         };
         let mut taps = Taps::new(self.blocks.size);
@@ -102,7 +102,7 @@ impl PanelPlan {
             unreachable!("planned for matrix tiles");
         };
         let Scratch { input, sums, parts, .. } = scratch;
-        let needed = self.needed(&problem.axes, filter, &task.spans);
+        let needed = self.needed(&problem.axes, &task.spans);
         let input = PartsInput::copied(problem, task.group, &needed, &self.order, &session, input, parts);
         let mut known: Option<(Vec<Span>, Positions, Vec<isize>, Stretches)> = None;
         for bundle in self.bundles.iter() {
@@ -141,7 +141,7 @@ impl PanelPlan {
         let Ok(weights) = &filter.winograd else { unreachable!("planned for points") };
         let scheme = weights.scheme();
         let Scratch { input, sums, points, products, .. } = scratch;
-        let needed = self.needed(&problem.axes, filter, &task.spans);
+        let needed = self.needed(&problem.axes, &task.spans);
         let input = Input::copied(problem, task.group, self.blocks, needed, input);
         let (most_rows, columns) = (filter.kernels.panel_rows(), 2 * filter.kernels.lanes());
         let tile_len = most_rows * columns;
@@ -155,8 +155,8 @@ impl PanelPlan {
             let len = Points::<T>::len(bundle, scheme, tiles.len(), filter.in_channels);
             let points = Points::new(&site, scheme, &tiles, &input, points.at_least(len));
             let from = WinogradSums { site: &site, points: &points, weights };
-            let rows = positions.tiles() * most_rows * bundle.members.len();
-            let at_once = self.panels_at_once(filter, bundle, rows + self.product_rows(filter, tiles.len()));
+            let rows = self.rows_of_panel(bundle, positions.tiles() * most_rows, tiles.len());
+            let at_once = self.panels_at_once(filter, bundle, rows);
             let share = self.share(bundle.panels(), task.split);
             for first in share.clone().step_by(at_once) {
                 let range = first..share.end.min(first + at_once);

@@ -74,10 +74,15 @@ impl<'a, T: Real> Points<'a, T> {
         transforms(bundle) * scheme.points() * tiles * channels
     }
 
+    /// A point of all tiles, for a member.
+    fn of(&self, member: usize, point: usize) -> &[T] {
+        let begin = self.of_members[member] * self.transform_len + point * self.point_len;
+        &self.points[begin..begin + self.point_len]
+    }
+
     /// The channels of a point of a tile, for a member.
     fn row(&self, member: usize, point: usize, tile: usize) -> *const T {
-        let at = self.of_members[member] * self.transform_len + point * self.point_len + tile * self.channels;
-        self.points[at..at + self.channels].as_ptr()
+        self.of(member, point)[tile * self.channels..][..self.channels].as_ptr()
     }
 }
 
@@ -144,6 +149,7 @@ impl<T: Real> WinogradSums<'_, T> {
         let (kernels, channels) = (filter.kernels, filter.in_channels);
         let points = self.weights.points(first);
         for (number, &point) in points.iter().enumerate() {
+            let coming_points = self.points.of(member, points[(number + 1) % points.len()]);
             for (step, rows) in tiles.rows(kernels.panel_rows()).enumerate() {
                 let mut tap = PanelTap {
                     rows: [self.points.row(member, point, rows.start); MAX_ROWS],
@@ -163,14 +169,14 @@ impl<T: Real> WinogradSums<'_, T> {
                         }
                         _ => weights,
                     };
-                    // A kernel fetches a vector per channel: two steps fetch the whole of a panel two vectors wide.
-                    let fetched = if step < 2 { step * channels * kernels.lanes() } else { 0 };
-                    let fetch = if step < 2 { coming } else { weights };
-                    let taps = [PanelTap {
-                        weights: weights.as_ptr(),
-                        fetch: fetch.as_ptr().wrapping_add(fetched),
-                        ..tap
-                    }];
+                    // A kernel fetches a vector per channel: two steps fetch the whole of a panel two vectors wide, and
+                    // the others have time for the inputs of the next point.
+                    let (coming, nth) = match step {
+                        0 | 1 => (coming, step),
+                        _ => (coming_points, (step - 2) * panels.panels() + panel),
+                    };
+                    let fetch = coming.get(nth * channels * kernels.lanes()..).unwrap_or(weights);
+                    let taps = [PanelTap { weights: weights.as_ptr(), fetch: fetch.as_ptr(), ..tap }];
                     let tile = PanelTile { taps: &taps, channels, resume: false, bias: None };
                     let begin = self.place_of_products((panel, number), tiles.len(), prepared.width());
                     let out = &mut products[begin + rows.start * prepared.width()..];

@@ -1,0 +1,179 @@
+//! Cutting a problem into tasks whose memory stays in the caches.
+
+use outstride_kernels::{PART_ROW, Real};
+
+use super::super::axis::{EngineAxis, Span};
+use super::super::boxes::Boxes;
+use super::super::channels;
+use super::super::pack::PackedFilter;
+use super::bundle::{Bundle, Member};
+use super::matrix::{self, parts_len};
+use super::winograd::{product_rows, transforms};
+use super::{Arithmetic, PanelPlan, longest};
+
+/// Weights that one step of the sums of a panel group reads: they stay in the second-level cache while the positions of a
+/// box pass by.
+const WEIGHT_BYTES: usize = 1 << 18;
+
+/// Input that one step reads.
+const INPUT_BYTES: usize = 1 << 19;
+
+/// Input of a whole box, all steps together.
+const BOX_BYTES: usize = 1 << 22;
+
+/// Input of a whole box, cut into parts.
+const PART_BYTES: usize = 1 << 20;
+
+/// The same, where the weights do not stay in the second-level cache and every box means another pass over them: for numbers
+/// in one part, and what every other part adds. The more parts, the more products there are per byte.
+const FEW_PASSES_BYTES: [usize; 2] = [1 << 20, 5 << 17];
+
+/// Input of a whole box, transformed into points. It is fetched point by point.
+const POINT_BYTES: usize = 1 << 21;
+
+/// Sums that wait to be stored.
+const SUM_BYTES: usize = 3 << 17;
+
+/// Where every step reads other inputs, more weights and more products make better use of them.
+const WINOGRAD_WEIGHT_BYTES: usize = 1 << 19;
+const WINOGRAD_SUM_BYTES: usize = 1 << 20;
+
+/// Where all weights take more than this, threads share them out rather than each passing over all of them.
+const SHARED_WEIGHT_BYTES: usize = 1 << 20;
+
+impl PanelPlan {
+    /// Cuts the positions into boxes, and the panels into parts where there are too few boxes.
+    pub(super) fn cut<T: Real>(&mut self, axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, threads: usize) {
+        let members = self.bundles.iter().map(|bundle| bundle.members.len()).max().unwrap_or(1);
+        let panels = self.bundles.iter().map(Bundle::panels).max().unwrap_or(1);
+        let rows = filter.kernels.panel_rows();
+        let sums = members * 2 * filter.kernels.lanes() * size_of::<T>();
+        let wanted = if threads == 1 { 1 } else { 4 * threads };
+        let weights = filter.bytes() / filter.groups.max(1);
+        let by_panels = weights > SHARED_WEIGHT_BYTES && panels >= wanted;
+        let per_row: usize = self.granules.iter().product();
+        let accept = |chunk: &[usize], boxes: usize| {
+            let positions: usize = chunk.iter().product();
+            let spans: Vec<Span> = chunk.iter().map(|&count| Span { first: 0, count }).collect();
+            let input = self.input_positions(axes, &spans);
+            let bytes = input.saturating_mul(size_of::<T>());
+            let fits = match self.arithmetic {
+                Arithmetic::Vectors => {
+                    bytes.saturating_mul(self.blocks.size) <= INPUT_BYTES
+                        && bytes.saturating_mul(filter.in_channels) <= BOX_BYTES
+                }
+                Arithmetic::Tiles => {
+                    let few_passes = FEW_PASSES_BYTES[0] + (filter.grain().parts() - 1) * FEW_PASSES_BYTES[1];
+                    let limit = if weights > SHARED_WEIGHT_BYTES { few_passes } else { PART_BYTES };
+                    input.saturating_mul(filter.part_bytes()) <= limit
+                }
+                Arithmetic::Winograd => {
+                    let points = self.points_of_box(&spans);
+                    points.saturating_mul(filter.in_channels * size_of::<T>()) <= POINT_BYTES
+                }
+            } && positions.saturating_mul(sums) <= SUM_BYTES;
+            let rows_there = positions / per_row;
+            (fits || rows_there <= rows)
+                && (by_panels || boxes * filter.groups >= wanted || rows_there <= 4 * rows)
+        };
+        let space = longest(&self.bundles, axes.len());
+        self.boxes = Boxes::cut(space, &self.granules, accept);
+        let items = (self.boxes.len() * filter.groups).max(1);
+        self.splits = if items < wanted { wanted.div_ceil(items).min(panels).max(1) } else { 1 };
+    }
+
+    /// An upper bound of the scratch bytes of one thread.
+    pub(crate) fn workspace<T: Real>(&self, axes: &[EngineAxis<'_>], filter: &PackedFilter<T>) -> usize {
+        if self.boxes.len() == 0 {
+            return 0;
+        }
+        let spans = self.boxes.get(0);
+        let rows = filter.kernels.panel_rows();
+        let positions: usize = spans.iter().map(|span| span.count).product();
+        let sums = |bundle: &Bundle| {
+            let rows = positions.div_ceil(rows) * rows;
+            let rows = self.rows_of_panel(bundle, rows, self.granules_of_box(&spans));
+            self.panels_at_once(filter, bundle, rows) * rows * 2 * filter.kernels.lanes()
+        };
+        let sums = self.bundles.iter().map(sums).max().unwrap_or(0);
+        let input = self.input_positions(axes, &spans);
+        let input = match self.arithmetic {
+            Arithmetic::Vectors if self.in_place => 0,
+            Arithmetic::Vectors => input * self.blocks.size * self.blocks.iter().len() * size_of::<T>(),
+            Arithmetic::Tiles => {
+                parts_len(input, filter) * size_of::<u16>() + input * PART_ROW * size_of::<T>()
+            }
+            Arithmetic::Winograd => {
+                (input + self.points_of_box(&spans)) * filter.in_channels * size_of::<T>()
+            }
+        };
+        sums * size_of::<T>() + input
+    }
+
+    /// The granules that hold the positions of some spans.
+    pub(super) fn granules_of_box(&self, spans: &[Span]) -> usize {
+        spans.iter().zip(&self.granules).map(|(span, &granule)| span.count.div_ceil(granule)).product()
+    }
+
+    /// The most points that are kept of a box.
+    fn points_of_box(&self, spans: &[Span]) -> usize {
+        let transforms = self.bundles.iter().map(transforms).max().unwrap_or(1);
+        self.granules_of_box(spans).saturating_mul(self.points * transforms)
+    }
+
+    /// Rows of a panel's sums and products, of all members together, given those of a member's sums and the granules of a box.
+    pub(super) fn rows_of_panel(&self, bundle: &Bundle, rows: usize, granules: usize) -> usize {
+        rows * bundle.members.len() + self.points * product_rows(granules)
+    }
+
+    /// How many panels of every member of a bundle are computed before they are stored, at so many rows each.
+    pub(super) fn panels_at_once<T: Real>(
+        &self,
+        filter: &PackedFilter<T>,
+        bundle: &Bundle,
+        rows: usize,
+    ) -> usize {
+        let row_bytes = 2 * filter.kernels.lanes() * size_of::<T>();
+        let (weights, sums, taps) = match self.arithmetic {
+            Arithmetic::Winograd => (WINOGRAD_WEIGHT_BYTES, WINOGRAD_SUM_BYTES, 1),
+            Arithmetic::Vectors | Arithmetic::Tiles => {
+                let taps = bundle.members.iter().map(Member::taps).max().unwrap_or(1);
+                (WEIGHT_BYTES, SUM_BYTES, taps)
+            }
+        };
+        let by_weights = weights / (taps * self.blocks.size * row_bytes).max(1);
+        let by_sums = sums / (rows * row_bytes).max(1);
+        by_weights.min(by_sums).clamp(1, bundle.panels())
+    }
+
+    /// The indices of the input that a box reads.
+    pub(super) fn needed(&self, axes: &[EngineAxis<'_>], spans: &[Span]) -> Vec<Span> {
+        let of_axis = |axis: usize| {
+            let (least, greatest) = self.starts[axis];
+            let whole = spans[axis].count.next_multiple_of(self.granules[axis]);
+            Span { first: spans[axis].first + least, count: whole + (greatest - least) as usize }
+        };
+        let positions: Vec<Span> = (0..axes.len()).map(of_axis).collect();
+        if self.arithmetic == Arithmetic::Winograd {
+            // Points are made of all of them, whether or not they exist.
+            return channels::reached(&positions, &self.reach);
+        }
+        channels::needed(axes, &positions, &self.reach, self.are_apart(spans[0].count))
+    }
+
+    /// Whether positions that differ by more than their batch, of which there are so many in a box, are computed together.
+    fn are_apart(&self, batch: usize) -> bool {
+        let batch_is_fastest = self.order.last() == Some(&0);
+        match self.arithmetic {
+            // Rows of a tile that miss the input read zeros elsewhere.
+            Arithmetic::Vectors | Arithmetic::Winograd => !batch_is_fastest,
+            Arithmetic::Tiles => !(batch_is_fastest && batch.is_multiple_of(matrix::MOST_ROWS)),
+        }
+    }
+
+    /// How many positions of the input a box reads.
+    fn input_positions(&self, axes: &[EngineAxis<'_>], spans: &[Span]) -> usize {
+        let needed = self.needed(axes, spans);
+        needed.iter().fold(1usize, |product, span| product.saturating_mul(span.count))
+    }
+}

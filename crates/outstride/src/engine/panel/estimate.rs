@@ -1,0 +1,92 @@
+//! Counting what a plan will do.
+
+use outstride_kernels::{Real, TILE_ROWS};
+
+use super::super::axis::{EngineAxis, Span};
+use super::super::channels;
+use super::super::pack::PackedFilter;
+use super::bundle::Member;
+use super::rows::Strips;
+use super::winograd::transforms;
+use super::{Arithmetic, PanelPlan, panels_of};
+
+/// Elements that Winograd's transforms make.
+pub(crate) struct Transformed {
+    /// Of inputs.
+    pub(crate) points: f64,
+    /// That outputs are made of.
+    pub(crate) products: f64,
+}
+
+impl PanelPlan {
+    /// Multiply-adds executed, those with padded columns, unused rows and zero borders included.
+    pub(crate) fn executed<T: Real>(&self, axes: &[EngineAxis<'_>], filter: &PackedFilter<T>) -> f64 {
+        let of_member = |member: &Member| self.rows_of_member(filter, member) * columns_of(filter, member);
+        let executed: f64 = self.bundles.iter().flat_map(|bundle| &bundle.members).map(of_member).sum();
+        let (channels, rows) = match self.arithmetic {
+            Arithmetic::Vectors | Arithmetic::Winograd => (filter.in_channels, 1.0),
+            Arithmetic::Tiles => {
+                let row = filter.grain().row_channels();
+                (filter.in_channels.next_multiple_of(row), self.rows_of_tiles(axes))
+            }
+        };
+        executed * rows * (channels * filter.groups) as f64
+    }
+
+    /// What the transforms make of inputs, and outputs of.
+    pub(crate) fn transformed<T: Real>(&self, filter: &PackedFilter<T>) -> Transformed {
+        let mut transformed = Transformed { points: 0.0, products: 0.0 };
+        for bundle in self.bundles.iter() {
+            let spans: Vec<Span> = bundle.counts.iter().map(|&count| Span { first: 0, count }).collect();
+            let rows = self.granules_of_box(&spans) as f64 * (self.points * filter.groups) as f64;
+            transformed.points += rows * (transforms(bundle) * filter.in_channels) as f64;
+            let columns: f64 = bundle.members.iter().map(|member| columns_of(filter, member)).sum();
+            transformed.products += rows * columns;
+        }
+        transformed
+    }
+
+    /// Rows that a member multiplies by weights: those of every tap of a position, or of every point of a tile.
+    fn rows_of_member<T: Real>(&self, filter: &PackedFilter<T>, member: &Member) -> f64 {
+        match &filter.winograd {
+            Ok(weights) if self.arithmetic == Arithmetic::Winograd => {
+                let points = weights.points(member.panels.start).len();
+                self.granules_of_box(&member.spans) as f64 * points as f64
+            }
+            _ => {
+                let positions: f64 = member.spans.iter().map(|span| span.count as f64).product();
+                positions * member.taps() as f64
+            }
+        }
+    }
+
+    /// Of the tiles of a box, the rows per position.
+    fn rows_of_tiles(&self, axes: &[EngineAxis<'_>]) -> f64 {
+        if self.boxes.len() == 0 {
+            return 1.0;
+        }
+        let spans = self.boxes.get(0);
+        let (strides, _) = channels::position_strides(&self.needed(axes, &spans), &self.order);
+        let strides: Vec<isize> = strides.into_iter().map(|stride| stride as isize).collect();
+        let tiles = Strips::tiles(&spans, &self.order, &strides, TILE_ROWS);
+        let positions: usize = spans.iter().map(|span| span.count).product();
+        (tiles.next_multiple_of(2) * TILE_ROWS) as f64 / positions.max(1) as f64
+    }
+
+    /// Cycles spent on pointing taps and on calling kernels.
+    pub(crate) fn overhead<T: Real>(&self, filter: &PackedFilter<T>) -> f64 {
+        let of_member = |member: &Member| {
+            let positions: f64 = member.spans.iter().map(|span| span.count as f64).product();
+            let per_tile = 100.0 + 25.0 * member.taps() as f64 + 80.0 * member.panels.len() as f64;
+            positions / filter.kernels.panel_rows() as f64 * per_tile
+        };
+        let members = self.bundles.iter().flat_map(|bundle| &bundle.members);
+        members.map(of_member).sum::<f64>() * (self.blocks.iter().len() * filter.groups) as f64
+    }
+}
+
+/// Columns of all panels of a member.
+fn columns_of<T: Real>(filter: &PackedFilter<T>, member: &Member) -> f64 {
+    let panels = &panels_of(filter).panels[member.panels.clone()];
+    panels.iter().map(|panel| panel.vectors * filter.kernels.lanes()).sum::<usize>() as f64
+}
