@@ -1,12 +1,16 @@
 //! The positions of a task, and the tiles they are cut into.
 
+use std::cell::OnceCell;
+
 use super::super::axis::Span;
 
 /// The positions of a task, counted from the first one of each phase, numbered in the order of the rows of its tiles.
 pub(super) struct Positions {
-    /// Per position and axis, its index. Axes are fastest.
-    indices: Vec<i64>,
-    axes: usize,
+    spans: Vec<Span>,
+    /// The axes, slowest first.
+    order: Vec<usize>,
+    /// Per position and axis, its index. Axes are fastest. Found when somebody asks, which is seldom.
+    indices: OnceCell<Vec<i64>>,
     /// Per position, how far its input lies from that of index 0.
     pub(super) inputs: Vec<isize>,
     /// Per position, how far its outputs lie from those of index 0.
@@ -27,31 +31,24 @@ pub(super) struct Piece {
 impl Positions {
     /// All positions of `spans`, the last axis of `order` fastest. Strides are from position to position.
     fn new(spans: &[Span], order: &[usize], input_strides: &[isize], output_strides: &[isize]) -> Self {
-        let axes = spans.len();
         let count: usize = spans.iter().map(|span| span.count).product();
-        let mut indices = Vec::with_capacity(count * axes);
         let mut inputs = Vec::with_capacity(count);
         let mut outputs = Vec::with_capacity(count);
-        let mut index: Vec<i64> = spans.iter().map(|span| span.first).collect();
-        let (&fastest, slower) = order.split_last().expect("there is always the batch");
-        while inputs.len() < count {
-            let (input, output) = (offset(&index, input_strides), offset(&index, output_strides));
-            for step in 0..spans[fastest].count {
-                inputs.push(input + step as isize * input_strides[fastest]);
-                outputs.push(output + step as isize * output_strides[fastest]);
-                let at = indices.len() + fastest;
-                indices.extend_from_slice(&index);
-                indices[at] += step as i64;
-            }
-            for &axis in slower.iter().rev() {
-                index[axis] += 1;
-                if index[axis] < spans[axis].end() {
-                    break;
-                }
-                index[axis] = spans[axis].first;
-            }
+        for_each_run(spans, order, |index, along| {
+            let (input, output) = (offset(index, input_strides), offset(index, output_strides));
+            let steps = 0..spans[along].count as isize;
+            inputs.extend(steps.clone().map(|step| input + step * input_strides[along]));
+            outputs.extend(steps.map(|step| output + step * output_strides[along]));
+        });
+        Positions {
+            spans: spans.to_vec(),
+            order: order.to_vec(),
+            indices: OnceCell::new(),
+            inputs,
+            outputs,
+            pieces: Vec::new(),
+            extents: Vec::new(),
         }
-        Positions { indices, axes, inputs, outputs, pieces: Vec::new(), extents: Vec::new() }
     }
 
     /// In tiles of at most `most_rows` positions each, wherever they lie.
@@ -108,8 +105,22 @@ impl Positions {
     }
 
     fn push(&mut self, piece: Piece) {
-        let indices = &self.indices[piece.first * self.axes..(piece.first + piece.count) * self.axes];
-        self.extents.extend((0..self.axes).map(|axis| extent(indices, axis, self.axes)));
+        let begin = self.extents.len();
+        self.extents.extend_from_slice(&self.spans);
+        let (mut first, mut last) = (piece.first, piece.first + piece.count - 1);
+        // Slower axes have one index; the first that has several has some of them, and faster ones have all.
+        let mut whole: usize = self.spans.iter().map(|span| span.count).product();
+        for &axis in &self.order {
+            let span = self.spans[axis];
+            whole /= span.count;
+            let (least, greatest) = (first / whole, last / whole);
+            self.extents[begin + axis] =
+                Span { first: span.first + least as i64, count: greatest - least + 1 };
+            if least != greatest {
+                break;
+            }
+            (first, last) = (first % whole, last % whole);
+        }
         self.pieces.push(piece);
     }
 
@@ -131,12 +142,42 @@ impl Positions {
 
     /// Per axis, from the least to the greatest index of a piece.
     pub(super) fn extent(&self, piece: usize) -> &[Span] {
-        &self.extents[piece * self.axes..(piece + 1) * self.axes]
+        let axes = self.spans.len();
+        &self.extents[piece * axes..(piece + 1) * axes]
     }
 
     /// The index of a position along every axis.
     pub(super) fn index(&self, position: usize) -> &[i64] {
-        &self.indices[position * self.axes..(position + 1) * self.axes]
+        let axes = self.spans.len();
+        let indices = self.indices.get_or_init(|| {
+            let mut indices = Vec::with_capacity(self.inputs.len() * axes);
+            for_each_run(&self.spans, &self.order, |index, along| {
+                for step in 0..self.spans[along].count {
+                    let at = indices.len() + along;
+                    indices.extend_from_slice(index);
+                    indices[at] += step as i64;
+                }
+            });
+            indices
+        });
+        &indices[position * axes..(position + 1) * axes]
+    }
+}
+
+/// Visits every run of positions along the last axis of `order`, given its first index and that axis.
+fn for_each_run(spans: &[Span], order: &[usize], mut visit: impl FnMut(&[i64], usize)) {
+    let mut index: Vec<i64> = spans.iter().map(|span| span.first).collect();
+    let (&along, slower) = order.split_last().expect("there is always the batch");
+    let runs: usize = slower.iter().map(|&axis| spans[axis].count).product();
+    for _ in 0..runs {
+        visit(&index, along);
+        for &axis in slower.iter().rev() {
+            index[axis] += 1;
+            if index[axis] < spans[axis].end() {
+                break;
+            }
+            index[axis] = spans[axis].first;
+        }
     }
 }
 
@@ -179,16 +220,4 @@ impl Strips {
 
 fn offset(index: &[i64], strides: &[isize]) -> isize {
     index.iter().zip(strides).map(|(&index, &stride)| index as isize * stride).sum()
-}
-
-/// From the least to the greatest index of some positions along an axis.
-fn extent(indices: &[i64], axis: usize, axes: usize) -> Span {
-    let (mut least, mut greatest) = (i64::MAX, i64::MIN);
-    let mut at = axis;
-    while at < indices.len() {
-        least = least.min(indices[at]);
-        greatest = greatest.max(indices[at]);
-        at += axes;
-    }
-    Span { first: least, count: (greatest - least + 1) as usize }
 }
