@@ -101,7 +101,7 @@ pub(crate) struct MatrixKernels {
     pub(crate) split: [SplitKernel; PARTS],
     pub(crate) copy_rows: CopyKernel,
     pub(crate) turn_rows: unsafe fn(*const u16, &[isize], usize, *mut u16, usize) -> bool,
-    pub(crate) copy_byte_rows: unsafe fn(*const u8, isize, usize, usize, *mut u16, usize),
+    pub(crate) copy_byte_rows: unsafe fn(*const u8, isize, usize, usize, *mut u16, (usize, usize)),
     pub(crate) turn_byte_rows: unsafe fn(*const u8, &[isize], usize, *mut u16, usize),
     pub(crate) integers_to_reals: unsafe fn(&mut [f32], &[i32]),
     pub(crate) are_sound: unsafe fn(&[f32], bool) -> bool,
@@ -109,7 +109,7 @@ pub(crate) struct MatrixKernels {
 }
 
 /// See [`MatrixSession::copy_rows`].
-pub(crate) type CopyKernel = unsafe fn(*const u16, isize, usize, usize, *mut u16, usize) -> bool;
+pub(crate) type CopyKernel = unsafe fn(*const u16, isize, usize, usize, *mut u16, (usize, usize)) -> bool;
 
 /// See [`MatrixSession::split`].
 pub(crate) type SplitKernel = unsafe fn(*const f32, usize, *mut u16, usize) -> bool;
@@ -137,12 +137,16 @@ pub struct PartRows<'a> {
     pub memory: &'a mut [u16],
     /// From a row to the next.
     pub pitch: usize,
+    /// From a row's channels to those behind them.
+    pub step: usize,
 }
 
 impl PartRows<'_> {
-    /// Whether there is room for so many rows.
-    fn hold(&self, rows: usize) -> bool {
-        rows == 0 || self.memory.len() >= (rows - 1) * self.pitch + PART_ROW
+    /// Whether there is room for so many rows of so many steps each.
+    fn hold(&self, rows: usize, steps: usize) -> bool {
+        rows == 0
+            || steps == 0
+            || self.memory.len() >= (rows - 1) * self.pitch + (steps - 1) * self.step + PART_ROW
     }
 }
 

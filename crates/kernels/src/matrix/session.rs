@@ -37,9 +37,9 @@ impl MatrixSession {
         unsafe { (self.kernels.split[parts - 1])(source.as_ptr(), rows, target.as_mut_ptr(), stride) }
     }
 
-    /// Copies bf16 inputs, which are parts as they are, to rows of [`PART_ROW`] channels: at each of `count` positions,
-    /// `stride` elements apart from index `first` on, `channels` channels side by side, and zeros behind them. Returns
-    /// whether a number other than zero was [tiny](super::TINY).
+    /// Copies bf16 inputs, which are parts as they are, to rows of [`PART_ROW`] channels, as many steps of them as there are
+    /// channels for: at each of `count` positions, `stride` elements apart from index `first` on, `channels` channels side by
+    /// side, and zeros behind them. Returns whether a number other than zero was [tiny](super::TINY).
     ///
     /// # Panics
     ///
@@ -53,11 +53,13 @@ impl MatrixSession {
         channels: usize,
         target: PartRows<'_>,
     ) -> bool {
-        assert!(source.dtype() == DType::Bf16 && channels <= PART_ROW && target.hold(count));
+        assert!(source.dtype() == DType::Bf16 && target.hold(count, channels.div_ceil(PART_ROW)));
         let from = source.strided_runs(first, stride, count, channels).cast();
         let memory = target.memory.as_mut_ptr();
         // SAFETY: the session has the instructions; all positions are inside the source, and the target was just checked.
-        unsafe { (self.kernels.copy_rows)(from, stride, count, channels, memory, target.pitch) }
+        unsafe {
+            (self.kernels.copy_rows)(from, stride, count, channels, memory, (target.pitch, target.step))
+        }
     }
 
     /// As [`copy_rows`](Self::copy_rows), where positions are side by side, and channels at some distances from the
@@ -74,7 +76,7 @@ impl MatrixSession {
         count: usize,
         target: PartRows<'_>,
     ) -> bool {
-        assert!(source.dtype() == DType::Bf16 && distances.len() <= PART_ROW && target.hold(count));
+        assert!(source.dtype() == DType::Bf16 && distances.len() <= PART_ROW && target.hold(count, 1));
         let from = source.spread_runs(first, distances, count).cast();
         // SAFETY: the session has the instructions; all channels are inside the source, and the target was just checked.
         unsafe { (self.kernels.turn_rows)(from, distances, count, target.memory.as_mut_ptr(), target.pitch) }
@@ -94,11 +96,13 @@ impl MatrixSession {
         channels: usize,
         target: PartRows<'_>,
     ) {
-        assert!(are_bytes(source.dtype()) && channels <= BYTE_ROW && target.hold(count));
+        assert!(are_bytes(source.dtype()) && target.hold(count, channels.div_ceil(BYTE_ROW)));
         let from = source.strided_runs(first, stride, count, channels);
         let memory = target.memory.as_mut_ptr();
         // SAFETY: as for `copy_rows`.
-        unsafe { (self.kernels.copy_byte_rows)(from, stride, count, channels, memory, target.pitch) }
+        unsafe {
+            (self.kernels.copy_byte_rows)(from, stride, count, channels, memory, (target.pitch, target.step))
+        }
     }
 
     /// As [`turn_rows`](Self::turn_rows), for bytes in rows of [`BYTE_ROW`].
@@ -114,7 +118,7 @@ impl MatrixSession {
         count: usize,
         target: PartRows<'_>,
     ) {
-        assert!(are_bytes(source.dtype()) && distances.len() <= BYTE_ROW && target.hold(count));
+        assert!(are_bytes(source.dtype()) && distances.len() <= BYTE_ROW && target.hold(count, 1));
         let from = source.spread_runs(first, distances, count);
         // SAFETY: as for `turn_rows`.
         unsafe {

@@ -88,7 +88,8 @@ impl<'a, T: Real> Input<'a, T> {
             let row = |from: isize, distances: &[isize], count: usize, target: &mut [T], pitch: usize| {
                 copy_row(problem, from, distances, count, target, pitch)
             };
-            copy_block(problem, x, channels, &needed, &strides, (target, T::default()), row);
+            let fill = |target: &mut [T]| target[..channels].fill(T::default());
+            copy_block(problem, x, channels, &needed, &strides, (target, fill), row);
         }
         let before: isize =
             needed.iter().zip(&strides).map(|(span, &stride)| span.first as isize * stride).sum();
@@ -138,8 +139,8 @@ pub(crate) fn position_strides(needed: &[Span], order: &[usize]) -> (Vec<usize>,
     (strides, stride)
 }
 
-/// Copies some channels of a box, side by side at every position, with some value around the input. `x` is where channel
-/// and indices 0 lie. `copy_row` copies a row of positions: from an index of the input on, channels at their distances, so many
+/// Copies some channels of a box. `x` is where channel and indices 0 lie. `fill` fills a position around the input, given the
+/// target from there on. `copy_row` copies a row of positions: from an index of the input on, channels at their distances, so many
 /// positions of the last axis, to a target with so many elements from position to position.
 pub(crate) fn copy_block<T: Real, E: Copy>(
     problem: &Problem<'_, T>,
@@ -147,7 +148,7 @@ pub(crate) fn copy_block<T: Real, E: Copy>(
     channels: usize,
     needed: &[Span],
     strides: &[isize],
-    (target, outside): (&mut [E], E),
+    (target, fill): (&mut [E], impl Fn(&mut [E])),
     mut copy_row: impl FnMut(isize, &[isize], usize, &mut [E], usize),
 ) {
     if needed.iter().any(|span| span.count == 0) {
@@ -174,7 +175,7 @@ pub(crate) fn copy_block<T: Real, E: Copy>(
         let target = &mut target[to as usize..];
         let copied = if there { before..before + along.count } else { 0..0 };
         for position in (0..needed[last].count).filter(|position| !copied.contains(position)) {
-            target[position * stride..][..channels].fill(outside);
+            fill(&mut target[position * stride..]);
         }
         if there {
             from += along.first as isize * problem.axes[last].x_stride;

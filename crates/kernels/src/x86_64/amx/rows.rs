@@ -3,7 +3,7 @@
 use std::arch::x86_64::*;
 
 use super::super::avx512::Avx512F32;
-use crate::matrix::{PART_ROW, TINY, VANISHING};
+use crate::matrix::{BYTE_ROW, PART_ROW, TINY, VANISHING};
 use crate::transpose::turned;
 
 /// Cuts rows of 32 numbers into parts: `target[part · stride + row · 32 + column]`. Returns whether a number other than
@@ -104,8 +104,8 @@ fn tiny(numbers: __m512i) -> __mmask32 {
     _mm512_cmplt_epu16_mask(less_one, _mm512_set1_epi16((TINY.to_bits() >> 16) as i16 - 1))
 }
 
-/// Copies positions `stride` apart, of so many channels side by side, to rows of 32 `pitch` apart with zeros behind them. Returns whether
-/// a number other than zero was [tiny](crate::matrix::TINY).
+/// Copies positions `stride` apart, of so many channels side by side, to rows of 32 `pitch` apart with zeros behind them, every
+/// further 32 channels `step` apart. Returns whether a number other than zero was [tiny](crate::matrix::TINY).
 ///
 /// # Safety
 ///
@@ -117,17 +117,18 @@ pub(super) unsafe fn copy_rows(
     count: usize,
     channels: usize,
     target: *mut u16,
-    pitch: usize,
+    (pitch, step): (usize, usize),
 ) -> bool {
-    let mask = below(channels);
     let mut found = 0;
     for position in 0..count {
-        // SAFETY: the caller vouches for the channels of the position, and for the row; the mask leaves out others.
-        unsafe {
-            let from = source.offset(position as isize * stride);
-            let row = _mm512_maskz_loadu_epi16(mask, from.cast());
-            found |= tiny(row);
-            _mm512_storeu_si512(target.add(position * pitch).cast(), row);
+        for (number, first) in (0..channels).step_by(PART_ROW).enumerate() {
+            // SAFETY: the caller vouches for the channels of the position, and for the rows; the mask leaves out others.
+            unsafe {
+                let from = source.offset(position as isize * stride).add(first);
+                let row = _mm512_maskz_loadu_epi16(below(channels - first), from.cast());
+                found |= tiny(row);
+                _mm512_storeu_si512(target.add(position * pitch + number * step).cast(), row);
+            }
         }
     }
     found != 0
@@ -196,15 +197,16 @@ pub(super) unsafe fn copy_byte_rows(
     count: usize,
     channels: usize,
     target: *mut u16,
-    pitch: usize,
+    (pitch, step): (usize, usize),
 ) {
-    let mask = bytes_below(channels);
     for position in 0..count {
-        // SAFETY: the caller vouches for the channels of the position, and for the row; the mask leaves out others.
-        unsafe {
-            let from = source.offset(position as isize * stride);
-            let row = _mm512_maskz_loadu_epi8(mask, from.cast());
-            _mm512_storeu_si512(target.add(position * pitch).cast(), row);
+        for (number, first) in (0..channels).step_by(BYTE_ROW).enumerate() {
+            // SAFETY: the caller vouches for the channels of the position, and for the rows; the mask leaves out others.
+            unsafe {
+                let from = source.offset(position as isize * stride).add(first);
+                let row = _mm512_maskz_loadu_epi8(bytes_below(channels - first), from.cast());
+                _mm512_storeu_si512(target.add(position * pitch + number * step).cast(), row);
+            }
         }
     }
 }

@@ -47,19 +47,25 @@ impl<'a> PartsInput<'a> {
         let part_stride = (positions + TILE_ROWS) * PART_ROW;
         let (count, row_channels) = (problem.filter.grain().parts(), problem.filter.grain().row_channels());
         let parts = parts.at_least(parts_len(positions, problem.filter));
+        let step_len = count * part_stride;
+        // What is side by side and stays as it is, is best read all at once.
+        let is_copied = problem.x.dtype() == DType::Bf16 || problem.filter.grain().dtype().size() == 1;
+        let together = is_copied && problem.x_channel_stride == 1;
+        let channels_at_once = if together { channels.next_multiple_of(row_channels) } else { row_channels };
+        let len_at_once = channels_at_once / row_channels * step_len;
         let mut tiny = false;
-        for (step, parts) in parts.chunks_exact_mut(count * part_stride).enumerate() {
-            let first = step * row_channels;
-            let there = row_channels.min(channels - first);
+        for (number, parts) in parts.chunks_exact_mut(len_at_once.max(1)).enumerate() {
+            let first = number * channels_at_once;
+            let there = channels_at_once.min(channels - first);
             let block = Block { problem, group, first, channels: there, needed, strides: &element_strides };
             tiny |= match (T::as_f32_source(&problem.x), problem.filter.grain()) {
-                (Some(x), Grain::Bytes { .. }) => block.copy_bytes(x, session, parts),
-                (Some(x), _) if x.dtype() == DType::Bf16 => block.copy_parts(x, session, parts),
+                (Some(x), Grain::Bytes { .. }) => block.copy_bytes(x, session, parts, step_len),
+                (Some(x), _) if is_copied => block.copy_parts(x, session, parts, step_len),
                 _ => block.split(count, session, whole.at_least(positions * PART_ROW), parts, part_stride),
             };
-            for part in parts.chunks_exact_mut(part_stride) {
-                part[positions * PART_ROW..].fill(0);
-            }
+        }
+        for part in parts.chunks_exact_mut(part_stride) {
+            part[positions * PART_ROW..].fill(0);
         }
         let before: isize =
             needed.iter().zip(&strides).map(|(span, &stride)| span.first as isize * stride as isize).sum();
@@ -84,7 +90,7 @@ impl<'a> PartsInput<'a> {
     }
 }
 
-/// Up to 32 channels of a box.
+/// Some channels of a box.
 struct Block<'a, T: Real> {
     problem: &'a Problem<'a, T>,
     group: usize,
@@ -117,70 +123,72 @@ impl<T: Real> Block<'_, T> {
         let row = |from: isize, distances: &[isize], count: usize, target: &mut [T], pitch: usize| {
             copy_row(self.problem, from, distances, count, target, pitch);
         };
-        let outside = T::default();
-        copy_block(
-            self.problem,
-            self.begin(),
-            self.channels,
-            self.needed,
-            self.strides,
-            (whole, outside),
-            row,
-        );
+        let fill = |target: &mut [T]| target[..self.channels].fill(T::default());
+        copy_block(self.problem, self.begin(), self.channels, self.needed, self.strides, (whole, fill), row);
         T::as_f32(whole).is_some_and(|whole| session.split(parts, whole, target, part_stride))
     }
 
     /// Copies numbers that are parts as they are. Returns whether some are tiny.
-    fn copy_parts(&self, x: &Source<'_, f32>, session: &MatrixSession, target: &mut [u16]) -> bool {
+    fn copy_parts(
+        &self,
+        x: &Source<'_, f32>,
+        session: &MatrixSession,
+        target: &mut [u16],
+        step: usize,
+    ) -> bool {
         let along = self.problem.axes[self.needed.len() - 1].x_stride;
         let mut tiny = false;
         let row = |from: isize, distances: &[isize], count: usize, target: &mut [u16], pitch: usize| {
-            let distances = &distances[..self.channels];
             tiny |= if self.problem.x_channel_stride == 1 {
-                session.copy_rows(x, from, along, count, distances.len(), PartRows { memory: target, pitch })
+                let rows = PartRows { memory: target, pitch, step };
+                session.copy_rows(x, from, along, count, self.channels, rows)
             } else if along == 1 {
-                session.turn_rows(x, from, distances, count, PartRows { memory: target, pitch })
+                session.turn_rows(x, from, distances, count, PartRows { memory: target, pitch, step })
             } else {
                 (0..count).fold(false, |tiny, position| {
                     let memory = &mut target[position * pitch..];
                     let from = from + position as isize * along;
-                    tiny | session.turn_rows(x, from, distances, 1, PartRows { memory, pitch })
+                    tiny | session.turn_rows(x, from, distances, 1, PartRows { memory, pitch, step })
                 })
             };
         };
-        // Rows are whole, whether or not there are that many channels.
-        copy_block(self.problem, self.begin(), PART_ROW, self.needed, self.strides, (target, 0), row);
+        let fill = fill_of_steps(0, step);
+        copy_block(self.problem, self.begin(), self.channels, self.needed, self.strides, (target, fill), row);
         tiny
     }
 
     /// Copies bytes, and outside the input what stands for zero. None of them is tiny.
-    fn copy_bytes(&self, x: &Source<'_, f32>, session: &MatrixSession, target: &mut [u16]) -> bool {
+    fn copy_bytes(
+        &self,
+        x: &Source<'_, f32>,
+        session: &MatrixSession,
+        target: &mut [u16],
+        step: usize,
+    ) -> bool {
         let along = self.problem.axes[self.needed.len() - 1].x_stride;
-        let channel = self.problem.x_channel_stride;
-        let distances: Vec<isize> = (0..self.channels as isize).map(|index| index * channel).collect();
-        let row = |from: isize, _: &[isize], count: usize, target: &mut [u16], pitch: usize| {
-            if channel == 1 {
-                session.copy_byte_rows(
-                    x,
-                    from,
-                    along,
-                    count,
-                    self.channels,
-                    PartRows { memory: target, pitch },
-                );
+        let row = |from: isize, distances: &[isize], count: usize, target: &mut [u16], pitch: usize| {
+            if self.problem.x_channel_stride == 1 {
+                let rows = PartRows { memory: target, pitch, step };
+                session.copy_byte_rows(x, from, along, count, self.channels, rows);
             } else if along == 1 {
-                session.turn_byte_rows(x, from, &distances, count, PartRows { memory: target, pitch });
+                session.turn_byte_rows(x, from, distances, count, PartRows { memory: target, pitch, step });
             } else {
                 for position in 0..count {
                     let memory = &mut target[position * pitch..];
                     let from = from + position as isize * along;
-                    session.turn_byte_rows(x, from, &distances, 1, PartRows { memory, pitch });
+                    session.turn_byte_rows(x, from, distances, 1, PartRows { memory, pitch, step });
                 }
             }
         };
         let zero = x.zero_point() as i32 as u8;
         let outside = u16::from_ne_bytes([zero, zero]);
-        copy_block(self.problem, self.begin(), PART_ROW, self.needed, self.strides, (target, outside), row);
+        let fill = fill_of_steps(outside, step);
+        copy_block(self.problem, self.begin(), self.channels, self.needed, self.strides, (target, fill), row);
         false
     }
+}
+
+/// Fills the rows of a position, as many as there are steps. Rows are whole, whether or not there are that many channels.
+fn fill_of_steps(outside: u16, step: usize) -> impl Fn(&mut [u16]) {
+    move |target| target.chunks_mut(step).for_each(|rows| rows[..PART_ROW].fill(outside))
 }
