@@ -1,8 +1,12 @@
 //! The vector operations the kernels are written in. Each instruction set implements them once per element type;
 //! every kernel is one generic function over them, inlined into a function that enables the instruction set.
 
+use bytemuck::Zeroable;
+
 /// A scalar the kernels compute in.
-pub trait Scalar: Copy + Default + PartialEq + PartialOrd + std::fmt::Debug + Send + Sync + 'static {
+pub trait Scalar:
+    Copy + Default + PartialEq + PartialOrd + std::fmt::Debug + Zeroable + Send + Sync + 'static
+{
     /// The nearest value of this type.
     fn from_f64(value: f64) -> Self;
 

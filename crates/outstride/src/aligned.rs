@@ -1,7 +1,7 @@
 //! Memory that begins at a cache line.
 
-use std::collections::TryReserveError;
-
+use bytemuck::Zeroable;
+use bytemuck::allocation::try_zeroed_vec;
 use outstride_kernels::prefer_huge_pages;
 
 const LINE: usize = 64;
@@ -20,14 +20,16 @@ impl<T> Default for Aligned<T> {
     }
 }
 
-impl<T: Copy + Default> Aligned<T> {
-    /// So many zeros.
-    pub(crate) fn zeros(len: usize) -> Result<Self, TryReserveError> {
+/// The system has no memory left.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NoMemory;
+
+impl<T: Zeroable> Aligned<T> {
+    /// So many zeros. The system gives large memory full of zeros, page by page when it is first written.
+    pub(crate) fn zeros(len: usize) -> Result<Self, NoMemory> {
         let slack = LINE / size_of::<T>();
-        let mut memory: Vec<T> = Vec::new();
-        memory.try_reserve_exact(len.saturating_add(slack))?;
-        prefer_huge_pages(memory.spare_capacity_mut());
-        memory.resize(len + slack, T::default());
+        let mut memory: Vec<T> = try_zeroed_vec(len.saturating_add(slack)).map_err(|()| NoMemory)?;
+        prefer_huge_pages(&mut memory);
         let start = memory.as_ptr().align_offset(LINE).min(slack);
         Ok(Aligned { memory, start, len })
     }

@@ -19,7 +19,9 @@ use crate::tensor::TensorView;
 /// A type that tensors can hold.
 ///
 /// Floats are summed in `f64` and rounded once; integers are summed exactly and then saturated or wrapped.
-pub trait Element: Copy + Default + PartialEq + std::fmt::Debug + Send + Sync + Prepare + 'static {
+pub trait Element:
+    Copy + Default + PartialEq + std::fmt::Debug + bytemuck::Zeroable + Send + Sync + Prepare + 'static
+{
     /// The type's name.
     const DTYPE: DType;
 
