@@ -127,6 +127,10 @@ def steady_memory() -> None:
         allocator.mallopt(mmap_threshold, 1 << 25)
 
 
+FEWEST_RUNS = 100
+"""So that the interval around a median is of a few percent, on a shared machine too."""
+
+
 def compare(model: nn.Module, x: Tensor, seconds: float) -> str:
     """The cells of a row: whole runs and the layers alone, each before and after the swap, and how many times faster."""
     import outstride.torch
@@ -140,21 +144,23 @@ def compare(model: nn.Module, x: Tensor, seconds: float) -> str:
     with torch.inference_mode():
         torch.testing.assert_close(swapped(x), model(x))
         end = time.perf_counter() + seconds
-        while len(before.runs) < 5 or time.perf_counter() < end:
+        while len(before.runs) < FEWEST_RUNS or time.perf_counter() < end:
             for clock in turns:
                 clock.run(x)
             turns.reverse()  # neither always comes first
     cells = []
     for b, a in zip(zip(*before.runs[2:], strict=True), zip(*after.runs[2:], strict=True), strict=True):
         # Of neighbours in time, so that a slow moment of the machine hits both.
-        faster = statistics.median(one / other for one, other in zip(b, a, strict=True))
-        cells.append(f"{statistics.median(b) * 1e3:.2f} | {statistics.median(a) * 1e3:.2f} | {faster:.2f}")
+        faster = sorted(one / other for one, other in zip(b, a, strict=True))
+        middle, around = len(faster) // 2, round(0.98 * len(faster) ** 0.5)  # 95 % of the binomial distribution
+        interval = f"{faster[middle]:.2f} ({faster[middle - around]:.2f} to {faster[middle + around]:.2f})"
+        cells.append(f"{statistics.median(b) * 1e3:.2f} | {statistics.median(a) * 1e3:.2f} | {interval}")
     return " | ".join([str(len(before.runs)), *cells])
 
 
 def main() -> None:
     steady_memory()
-    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 45.0
+    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 15.0
     print(f"PyTorch {torch.__version__.split('+')[0]}, {torch.get_num_threads()} threads.\n")
     print("| model | runs | before, ms | after, ms | times faster | layers before, ms | layers after, ms | times faster |")
     print("|---|--:|--:|--:|--:|--:|--:|--:|")
