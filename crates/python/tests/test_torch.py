@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import multiprocessing
+import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -122,6 +123,20 @@ def test_a_model_may_be_strict() -> None:
 def small() -> tuple[nn.Module, torch.Tensor]:
     model = nn.Sequential(nn.ConvTranspose2d(3, 4, 4, 2, 1), nn.ReLU(), nn.ConvTranspose2d(4, 2, 3, 2, 1, 1))
     return model.eval(), torch.randn(1, 3, 5, 6)
+
+
+def test_a_first_call_does_not_load_pytorchs_compiler() -> None:
+    program = """
+import sys, torch, outstride.torch
+module = torch.nn.ConvTranspose1d(2, 3, 4)
+outstride.torch.replace_conv_transpose(module)
+module(torch.ones(1, 2, 5)).sum().backward()
+with torch.inference_mode():
+    module(torch.ones(1, 2, 5))
+print("torch._dynamo" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n", "it takes a second and 150 MB"
 
 
 def test_models_can_be_compiled() -> None:

@@ -3,6 +3,9 @@ the swap, as `cargo xtask compare --models` does."""
 
 from __future__ import annotations
 
+import contextlib
+import copy
+import ctypes
 import statistics
 import sys
 import time
@@ -110,38 +113,59 @@ class Clock:
         self.model(x)
         self.runs.append((time.perf_counter() - begin, self._inside))
 
-    @property
-    def milliseconds(self) -> tuple[float, float]:
-        """Medians, the first runs left out."""
-        whole, layers = zip(*self.runs[2:], strict=True)
-        return statistics.median(whole) * 1e3, statistics.median(layers) * 1e3
+
+def steady_memory() -> None:
+    """Keeps the C library from giving the memory of tensors back to the system, and asking for it anew, in every run.
+
+    It does so in some processes and not in others, depending on what else lies in its heap; in HiFi-GAN the page faults cost more
+    than the transposed convolutions.
+    """
+    trim_threshold, mmap_threshold = -1, -3
+    with contextlib.suppress(AttributeError):  # other libraries have no such function
+        allocator = ctypes.CDLL(None)
+        allocator.mallopt(trim_threshold, 1 << 30)
+        allocator.mallopt(mmap_threshold, 1 << 25)
+
+
+FEWEST_RUNS = 100
+"""So that the interval around a median is of a few percent, on a shared machine too."""
+
+
+def compare(model: nn.Module, x: Tensor, seconds: float) -> str:
+    """The cells of a row: whole runs and the layers alone, each before and after the swap, and how many times faster."""
+    import outstride.torch
+
+    # The same weights at the same addresses, so that only the layers differ.
+    weights = {id(tensor): tensor for tensor in [*model.parameters(), *model.buffers()]}
+    swapped = copy.deepcopy(model, weights)
+    outstride.torch.replace_conv_transpose(swapped)
+    before, after = Clock(model), Clock(swapped)
+    turns = [before, after]
+    with torch.inference_mode():
+        torch.testing.assert_close(swapped(x), model(x))
+        end = time.perf_counter() + seconds
+        while len(before.runs) < FEWEST_RUNS or time.perf_counter() < end:
+            for clock in turns:
+                clock.run(x)
+            turns.reverse()  # neither always comes first
+    cells = []
+    for b, a in zip(zip(*before.runs[2:], strict=True), zip(*after.runs[2:], strict=True), strict=True):
+        # Of neighbours in time, so that a slow moment of the machine hits both.
+        faster = sorted(one / other for one, other in zip(b, a, strict=True))
+        middle, around = len(faster) // 2, round(0.98 * len(faster) ** 0.5)  # 95 % of the binomial distribution
+        interval = f"{faster[middle]:.2f} ({faster[middle - around]:.2f} to {faster[middle + around]:.2f})"
+        cells.append(f"{statistics.median(b) * 1e3:.2f} | {statistics.median(a) * 1e3:.2f} | {interval}")
+    return " | ".join([str(len(before.runs)), *cells])
 
 
 def main() -> None:
-    import copy
-
-    import outstride.torch
-
-    budget = float(sys.argv[1]) if len(sys.argv) > 1 else 15.0
+    steady_memory()
+    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 15.0
     print(f"PyTorch {torch.__version__.split('+')[0]}, {torch.get_num_threads()} threads.\n")
-    print("| model | before, ms | after, ms | times faster | layers before, ms | layers after, ms | times faster |")
-    print("|---|--:|--:|--:|--:|--:|--:|")
+    print("| model | runs | before, ms | after, ms | times faster | layers before, ms | layers after, ms | times faster |")
+    print("|---|--:|--:|--:|--:|--:|--:|--:|")
     for name, (model, x) in models(full=True).items():
-        # The same weights at the same addresses, so that only the layers differ.
-        weights = {id(tensor): tensor for tensor in [*model.parameters(), *model.buffers()]}
-        swapped = copy.deepcopy(model, weights)
-        outstride.torch.replace_conv_transpose(swapped)
-        clocks = [Clock(model), Clock(swapped)]
-        with torch.inference_mode():
-            torch.testing.assert_close(swapped(x), model(x))
-            end = time.perf_counter() + budget
-            while len(clocks[0].runs) < 5 or time.perf_counter() < end:
-                for clock in clocks:
-                    clock.run(x)
-                clocks.reverse()  # neither always comes first
-        before, after = (clock.milliseconds for clock in sorted(clocks, key=lambda clock: clock.model is swapped))
-        cells = [f"{b:.2f} | {a:.2f} | {b / a:.2f}" for b, a in zip(before, after, strict=True)]
-        print(f"| {name} | {' | '.join(cells)} |")
+        print(f"| {name} | {compare(model, x, seconds)} |")
 
 
 if __name__ == "__main__":

@@ -38,8 +38,10 @@ pub(super) fn run(work: &Path) -> Result<()> {
 const INTRODUCTION: &str = "
 Written by `cargo xtask compare --models`: models as they are published, with random weights, in PyTorch alone and after
 `outstride.torch.replace_conv_transpose`. Both have the same weights, give the same output within the tolerance of
-`torch.testing.assert_close`, take turns run by run, and the median of their times counts; the last columns are of the transposed
-convolutions alone, inside the model.
+`torch.testing.assert_close` and take turns run by run. Times are medians; *times faster* is the median over pairs of runs beside
+each other, so that a slow moment of the machine hits both, and between which bounds it lies with 95 % confidence. The last
+columns are of the transposed convolutions alone, inside the model. The C library is kept from giving freed memory back to the system
+([why](python.md#memory-of-whole-models)).
 
 ";
 

@@ -30,7 +30,6 @@ _DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 _CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
 
 
-@torch.library.custom_op("outstride::conv_transpose", mutates_args=(), device_types="cpu")
 def conv_transpose(
     x: Tensor,
     weight: Tensor,
@@ -47,6 +46,30 @@ def conv_transpose(
     Weights are prepared on the first call and again after they have changed. A change that PyTorch does not count, such as
     one through `weight.data`, is not noticed.
     """
+    result: Tensor = torch.ops.outstride.conv_transpose(
+        x, weight, bias, stride, padding, output_padding, groups, dilation, precision
+    )
+    return result
+
+
+# Not by `torch.library.custom_op`: its operators load all of PyTorch's compiler when they are first called.
+_OPERATOR = "outstride::conv_transpose"
+torch.library.define(
+    _OPERATOR, torch.library.infer_schema(conv_transpose, mutates_args=()), tags=torch.Tag.pt2_compliant_tag
+)
+
+
+def _compute(
+    x: Tensor,
+    weight: Tensor,
+    bias: Optional[Tensor],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    output_padding: Sequence[int],
+    groups: int,
+    dilation: Sequence[int],
+    precision: str = "full",
+) -> Tensor:
     words = _Words(tuple(stride), tuple(padding), tuple(output_padding), groups, tuple(dilation), precision)
     operator = _operator(weight, bias, words)
     out = _empty_like(x, operator.output_shape(x.shape))
@@ -54,8 +77,10 @@ def conv_transpose(
     return out
 
 
-@conv_transpose.register_fake
-def _(
+torch.library.impl(_OPERATOR, "cpu", _compute)
+
+
+def _compute_shape(
     x: Tensor,
     weight: Tensor,
     bias: Optional[Tensor],
@@ -76,6 +101,9 @@ def _(
         for axis in range(axes)
     ]
     return _empty_like(x, [*x.shape[: x.dim() - axes - 1], weight.shape[1] * groups, *sizes])
+
+
+torch.library.register_fake(_OPERATOR, _compute_shape)
 
 
 def _empty_like(x: Tensor, shape: Sequence[int]) -> Tensor:
@@ -107,7 +135,7 @@ def _gradients(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     return (of_x, *of_weights, None, None, None, None, None, None)
 
 
-conv_transpose.register_autograd(_gradients, setup_context=_keep_inputs)
+torch.library.register_autograd(_OPERATOR, _gradients, setup_context=_keep_inputs)
 
 
 class _Words(NamedTuple):
@@ -224,15 +252,19 @@ def replace_conv_transpose(module: nn.Module, *, precision: Precision = "full") 
     for name, part in module.named_modules():
         if isinstance(part, _Forward):  # swapped before
             part.precision = precision
-        elif isinstance(part, tuple(_CLASSES)):
+        elif isinstance(part, (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)):
             called = name or "the module itself"
             reason = _reason_to_leave(part)
             if reason is None:
-                part.__class__, part.precision = _CLASSES[type(part)], precision
+                _swap(part, precision)
                 replacement.swapped.append(called)
             else:
                 replacement.left[called] = reason
     return replacement
+
+
+def _swap(module: Any, precision: Precision) -> None:
+    module.__class__, module.precision = _CLASSES[type(module)], precision
 
 
 def _reason_to_leave(module: nn.Module) -> Optional[str]:
