@@ -12,7 +12,7 @@ use crate::panel::{MAX_ROWS, PanelKernels, PanelTile, panel};
 use crate::peak::{self, Probes};
 use crate::pixel::{PixelKernels, PixelTile, pixel};
 use crate::portable::Portable;
-use crate::quantize::{dequantize, quantize};
+use crate::quantize::{Requantization, requantize};
 use crate::simd::Scalar;
 use crate::storage::{Source, Storage, storage_of};
 
@@ -54,8 +54,7 @@ pub struct Kernels<T: Scalar> {
     pixel: PixelKernels<T>,
     lane: LaneKernel<T>,
     activate: unsafe fn(&mut [T], &Activation),
-    dequantize: unsafe fn(&mut [T], &[f32], &[f32]),
-    quantize: unsafe fn(&mut [T], f32, f32),
+    requantize: unsafe fn(&mut [T], &Requantization<'_>),
     /// For memory of the type itself.
     own: Storage<T>,
     /// For memory of narrower types.
@@ -196,18 +195,17 @@ impl<T: Real> Kernels<T> {
         }
     }
 
-    /// Makes real numbers of integer sums, in rows as long as `scales` and `bias` (one of each is for all): `value · scale +
-    /// bias`, each operation rounded to 32 bits.
-    pub fn dequantize(&self, values: &mut [T], scales: &[f32], bias: &[f32]) {
+    /// Makes real numbers of integer sums in rows of columns, `sum · scale + bias` within the bounds, and of these integers
+    /// again if there is an output, `real / scale` to the nearest integer, ties to even, plus the zero point: each operation
+    /// rounded to 32 bits. Integers that are no byte need not be the right ones, but are no byte either.
+    ///
+    /// # Panics
+    ///
+    /// If there are not as many biases as scales.
+    pub fn requantize(&self, sums: &mut [T], to: &Requantization<'_>) {
+        assert_eq!(to.scales.len(), to.bias.len());
         // SAFETY: the CPU has the instruction set, or `kernels` would not have given `self`.
-        unsafe { (self.dequantize)(values, scales, bias) }
-    }
-
-    /// Makes integers of real numbers: `value / scale` in 32 bits, rounded to the nearest integer, ties to even, plus the
-    /// zero point.
-    pub fn quantize(&self, values: &mut [T], scale: f32, zero_point: f32) {
-        // SAFETY: as for `dequantize`.
-        unsafe { (self.quantize)(values, scale, zero_point) }
+        unsafe { (self.requantize)(sums, to) }
     }
 
     /// Does nothing but multiply-adds in registers, `rounds` times as many as keep the arithmetic units busy, and
@@ -348,13 +346,9 @@ macro_rules! kernels_of {
         }
 
         $(#[target_feature(enable = $feature)])*
-        unsafe fn dequantize_kernel(values: &mut [T], scales: &[f32], bias: &[f32]) {
-            dequantize(values, scales, bias)
-        }
-
-        $(#[target_feature(enable = $feature)])*
-        unsafe fn quantize_kernel(values: &mut [T], scale: f32, zero_point: f32) {
-            quantize(values, scale, zero_point)
+        unsafe fn requantize_kernel(sums: &mut [T], to: &Requantization<'_>) {
+            // SAFETY: the features are those of the instruction set; the caller vouches for the rest.
+            unsafe { requantize::<$simd>(sums, to) }
         }
 
         $(#[target_feature(enable = $feature)])*
@@ -389,8 +383,7 @@ macro_rules! kernels_of {
             },
             lane: lane_kernel,
             activate: activate_kernel,
-            dequantize: dequantize_kernel,
-            quantize: quantize_kernel,
+            requantize: requantize_kernel,
             own: storage_of!($simd, T, <T as Real>::DTYPE, [$($feature),*]),
             narrow: $narrow,
             probes: Probes {

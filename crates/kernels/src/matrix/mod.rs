@@ -12,6 +12,8 @@ use outstride_spec::DType;
 
 pub use session::MatrixSession;
 
+use crate::quantize::Requantization;
+
 /// Channels of a row of a tile.
 pub const PART_ROW: usize = 32;
 
@@ -103,7 +105,7 @@ pub(crate) struct MatrixKernels {
     pub(crate) turn_rows: unsafe fn(*const u16, &[isize], usize, *mut u16, usize) -> bool,
     pub(crate) copy_byte_rows: unsafe fn(*const u8, isize, usize, usize, *mut u16, usize),
     pub(crate) turn_byte_rows: unsafe fn(*const u8, &[isize], usize, *mut u16, usize),
-    pub(crate) integers_to_reals: unsafe fn(&mut [f32], &[i32]),
+    pub(crate) requantize: unsafe fn(&mut [f32], &[i32], &Requantization<'_>),
     pub(crate) are_sound: unsafe fn(&[f32], bool) -> bool,
     pub(crate) add_bias: unsafe fn(&mut [f32], &[f32]) -> bool,
 }

@@ -5,6 +5,7 @@ use outstride_spec::DType;
 use super::{
     BYTE_ROW, MatrixBlock, MatrixKernels, MatrixStep, PART_ROW, PARTS, PartRows, TILE_ROWS, parts_of_dtype,
 };
+use crate::quantize::Requantization;
 use crate::storage::Source;
 
 /// This thread's tiles, ready for use. Gives them back when dropped.
@@ -132,10 +133,17 @@ impl MatrixSession {
         unsafe { (self.kernels.byte_blocks[usize::from(signed)][column_tiles - 1])(block) }
     }
 
-    /// Makes floats of the integers that [`multiply_bytes`](Self::multiply_bytes) left, less a value per column.
-    pub fn integers_to_reals(&self, sums: &mut [f32], less: &[i32]) {
-        // SAFETY: the session has the instructions.
-        unsafe { (self.kernels.integers_to_reals)(sums, less) }
+    /// As [`Kernels::requantize`](crate::Kernels::requantize), of the integers that
+    /// [`multiply_bytes`](Self::multiply_bytes) left, less a value per column.
+    ///
+    /// # Panics
+    ///
+    /// If there are not as many scales and biases as values to subtract, whole vectors of them.
+    pub fn requantize(&self, sums: &mut [f32], less: &[i32], to: &Requantization<'_>) {
+        let width = less.len();
+        assert!(width.is_multiple_of(TILE_ROWS) && to.scales.len() == width && to.bias.len() == width);
+        // SAFETY: the session has the instructions; the columns were just checked.
+        unsafe { (self.kernels.requantize)(sums, less, to) }
     }
 
     /// Computes a block of numbers in so many parts, with so many tiles of columns (1 or 2).

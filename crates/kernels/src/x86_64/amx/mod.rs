@@ -130,7 +130,7 @@ pub(crate) const KERNELS: MatrixKernels = MatrixKernels {
     turn_rows: rows::turn_rows,
     copy_byte_rows: rows::copy_byte_rows,
     turn_byte_rows: rows::turn_byte_rows,
-    integers_to_reals: rows::integers_to_reals,
+    requantize: rows::requantize,
     are_sound: rows::are_sound,
     add_bias: rows::add_bias,
 };

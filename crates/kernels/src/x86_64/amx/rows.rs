@@ -4,6 +4,7 @@ use std::arch::x86_64::*;
 
 use super::super::avx512::Avx512F32;
 use crate::matrix::{PART_ROW, TINY, VANISHING};
+use crate::quantize::{Requantization, Sums, requantize_from};
 use crate::transpose::turned;
 
 /// Cuts rows of 32 numbers into parts: `target[part · stride + row · 32 + column]`. Returns whether a number other than
@@ -260,23 +261,29 @@ pub(super) unsafe fn turn_byte_rows(
     }
 }
 
-/// Makes floats of the integers that tiles of bytes left, in rows of columns, less a value per column.
+/// Integers less a value per column.
+struct Integers<'a> {
+    less: &'a [i32],
+}
+
+impl Sums<Avx512F32> for Integers<'_> {
+    #[inline(always)]
+    unsafe fn read(&self, from: *const f32, column: usize) -> __m512 {
+        // SAFETY: the caller vouches for AVX-512 and 16 elements of 32 bits; there is a value for each of their columns.
+        unsafe {
+            let less = _mm512_loadu_si512(self.less.as_ptr().add(column).cast());
+            _mm512_cvtepi32_ps(_mm512_sub_epi32(_mm512_loadu_si512(from.cast()), less))
+        }
+    }
+}
+
+/// Requantizes the integers that tiles of bytes left, in rows of columns, less a value per column.
 ///
 /// # Safety
 ///
-/// The CPU must have AVX-512.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-pub(super) unsafe fn integers_to_reals(sums: &mut [f32], less: &[i32]) {
-    for (column, less_of_column) in less.chunks_exact(16).enumerate() {
-        // SAFETY: a chunk has 16 elements.
-        let less_of_column = unsafe { _mm512_loadu_si512(less_of_column.as_ptr().cast()) };
-        for row in sums.chunks_exact_mut(less.len()) {
-            let sums = &mut row[column * 16..][..16];
-            // SAFETY: these are 16 elements of 32 bits.
-            unsafe {
-                let sum = _mm512_sub_epi32(_mm512_loadu_si512(sums.as_ptr().cast()), less_of_column);
-                _mm512_storeu_ps(sums.as_mut_ptr(), _mm512_cvtepi32_ps(sum));
-            }
-        }
-    }
+/// The CPU must have AVX-512; there must be a scale for every value to subtract, and whole vectors of them.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
+pub(super) unsafe fn requantize(sums: &mut [f32], less: &[i32], to: &Requantization<'_>) {
+    // SAFETY: the caller vouches for AVX-512 and the columns.
+    unsafe { requantize_from::<Avx512F32>(sums, to, &Integers { less }) }
 }

@@ -202,9 +202,8 @@ impl<T: Real> MatrixSums<'_, T> {
         out: &mut [T],
     ) {
         let Problem { filter, finish, .. } = self.site.problem;
-        if let (Grain::Bytes { .. }, Some(sums)) = (self.weights.grain, T::as_f32_mut(out)) {
-            self.session.integers_to_reals(sums, less);
-            finish.apply(filter.kernels, out, prepared.scales);
+        if let (Grain::Bytes { .. }, Some(scales)) = (self.weights.grain, prepared.scales) {
+            finish.apply_to_integers(filter.kernels, out, scales, (self.session, less));
             return;
         }
         let tiny = self.input.tiny || self.weights.tiny;
