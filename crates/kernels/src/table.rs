@@ -100,9 +100,9 @@ impl<T: Real> Kernels<T> {
         self.vectors
     }
 
-    /// Whether there are kernels for matrix tiles.
-    pub fn has_matrix_tiles(&self) -> bool {
-        self.matrix.is_some()
+    /// Whether there are kernels for matrix tiles of numbers of a type.
+    pub fn has_matrix_tiles(&self, dtype: DType) -> bool {
+        self.matrix.is_some_and(|kernels| kernels.multiply(dtype))
     }
 
     /// Readies this thread's matrix tiles, if there are kernels for them.
@@ -177,7 +177,7 @@ impl<T: Real> Kernels<T> {
     pub fn sum(&self, products: impl Iterator<Item = (T, T)> + Clone, bias: T) -> T {
         let plus_product = match self.isa {
             Isa::Portable => T::plus_product,
-            Isa::Avx2 | Isa::Avx512 | Isa::Amx => T::plus_fused_product,
+            Isa::Avx2 | Isa::Avx512 | Isa::Vnni | Isa::Amx => T::plus_fused_product,
         };
         let sum = products.clone().fold(T::default(), |sum, (x, w)| plus_product(sum, x, w)).plus(bias);
         if sum.is_finite() {
@@ -219,7 +219,8 @@ impl<T: Real> Kernels<T> {
     /// As [`probe_arithmetic`](Self::probe_arithmetic), by matrix tiles for numbers of a type, if there are kernels for
     /// them.
     pub fn probe_matrix_tiles(&self, dtype: DType, rounds: usize) -> Option<u128> {
-        self.matrix_session().map(|session| session.probe(dtype, rounds))
+        let session = self.matrix_session().filter(|_| self.has_matrix_tiles(dtype));
+        session.map(|session| session.probe(dtype, rounds))
     }
 
     /// Does nothing but read the values (up to a last few).
@@ -257,7 +258,7 @@ impl<T: Real> Kernels<T> {
             let bytes = [DType::I8, DType::U8].into_iter().flat_map(|dtype| {
                 [(2, 2), (4, 1)].map(|(rows, columns)| KernelName { dtype, ..name("tile", rows, columns) })
             });
-            return if self.matrix.is_some() { tiles.chain(bytes).collect() } else { Vec::new() };
+            return tiles.chain(bytes).filter(|name| self.has_matrix_tiles(name.dtype)).collect();
         }
         let panels = (1..=2).rev().map(|vectors| name("panel", self.panel_rows(), vectors));
         let pixels = self.pixel_shapes().map(|(columns, vectors)| name("pixel", columns, vectors));
@@ -444,7 +445,8 @@ macro_rules! as_f32 {
 #[cfg(target_arch = "x86_64")]
 macro_rules! table_of {
     (
-        $type:ident, $dtype:ident, $matrix:expr, $avx512:ty, $lanes512:literal, $avx2:ty, $lanes2:literal, $lanes:literal
+        $type:ident, $dtype:ident, $amx:expr, $vnni:expr, $avx512:ty, $lanes512:literal, $avx2:ty, $lanes2:literal,
+        $lanes:literal
     ) => {
         impl Real for $type {
             const DTYPE: DType = DType::$dtype;
@@ -459,8 +461,9 @@ macro_rules! table_of {
                     pixel [1 2 3] x 8 [1 2 3 4 5 6 7] x 4 [1 2 3 4 5 6 7 8 9 10 11 12 13 14] x 2
                         [1 2 3 4 5 6 7 8 9 10 11 12 13 14] x 1
                 );
-                static TABLE: [Kernels<$type>; 4] = [
-                    Kernels { isa: Isa::Amx, matrix: $matrix, ..AVX512 },
+                static TABLE: [Kernels<$type>; 5] = [
+                    Kernels { isa: Isa::Amx, matrix: $amx, ..AVX512 },
+                    Kernels { isa: Isa::Vnni, matrix: $vnni, ..AVX512 },
                     AVX512,
                     kernels_of!(
                         $avx2, Isa::Avx2, $lanes2, ["avx2", "fma", "f16c"],
@@ -508,8 +511,10 @@ mod tables {
     use crate::x86_64::avx2::{Avx2F32, Avx2F64};
     use crate::x86_64::avx512::{Avx512F32, Avx512F64};
 
-    table_of!(f32, F32, Some(crate::x86_64::amx::KERNELS), Avx512F32, 16, Avx2F32, 8, 8);
-    table_of!(f64, F64, None, Avx512F64, 8, Avx2F64, 4, 4);
+    use crate::x86_64::{amx, vnni};
+
+    table_of!(f32, F32, Some(amx::KERNELS), Some(vnni::KERNELS), Avx512F32, 16, Avx2F32, 8, 8);
+    table_of!(f64, F64, None, None, Avx512F64, 8, Avx2F64, 4, 4);
 }
 
 #[cfg(not(target_arch = "x86_64"))]

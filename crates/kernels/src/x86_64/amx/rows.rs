@@ -4,7 +4,6 @@ use std::arch::x86_64::*;
 
 use super::super::avx512::Avx512F32;
 use crate::matrix::{PART_ROW, TINY, VANISHING};
-use crate::quantize::{Requantization, Sums, requantize_from};
 use crate::transpose::turned;
 
 /// Cuts rows of 32 numbers into parts: `target[part · stride + row · 32 + column]`. Returns whether a number other than
@@ -183,107 +182,4 @@ pub(super) unsafe fn turn_rows(
         }
     }
     found != 0
-}
-
-/// As [`copy_rows`], for bytes in rows of 64.
-///
-/// # Safety
-///
-/// As [`copy_rows`].
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-pub(super) unsafe fn copy_byte_rows(
-    source: *const u8,
-    stride: isize,
-    count: usize,
-    channels: usize,
-    target: *mut u16,
-    pitch: usize,
-) {
-    let mask = bytes_below(channels);
-    for position in 0..count {
-        // SAFETY: the caller vouches for the channels of the position, and for the row; the mask leaves out others.
-        unsafe {
-            let from = source.offset(position as isize * stride);
-            let row = _mm512_maskz_loadu_epi8(mask, from.cast());
-            _mm512_storeu_si512(target.add(position * pitch).cast(), row);
-        }
-    }
-}
-
-/// The first so many lanes of 64.
-fn bytes_below(lanes: usize) -> __mmask64 {
-    if lanes >= 64 { __mmask64::MAX } else { (1 << lanes) - 1 }
-}
-
-/// As [`turn_rows`], for bytes in rows of 64.
-///
-/// # Safety
-///
-/// As [`turn_rows`].
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-pub(super) unsafe fn turn_byte_rows(
-    source: *const u8,
-    distances: &[isize],
-    count: usize,
-    target: *mut u16,
-    pitch: usize,
-) {
-    let channel = |index: usize, first: usize, mask: __mmask64| {
-        let Some(&distance) = distances.get(index) else { return _mm512_setzero_si512() };
-        // SAFETY: the caller vouches for the channel's positions; the mask leaves out others.
-        unsafe { _mm512_maskz_loadu_epi8(mask, source.wrapping_offset(distance).wrapping_add(first).cast()) }
-    };
-    for first in (0..count).step_by(64) {
-        let there = (count - first).min(64);
-        let mask = bytes_below(there);
-        // Four channels at a time: positions 0 to 3, 4 to 7, 8 to 11 and 12 to 15 of every sixteen.
-        let mut quads = [[_mm512_setzero_ps(); 16]; 4];
-        for quad in 0..16 {
-            let [a, b, c, d] = std::array::from_fn(|index| channel(4 * quad + index, first, mask));
-            let low = [_mm512_unpacklo_epi8(a, b), _mm512_unpacklo_epi8(c, d)];
-            let high = [_mm512_unpackhi_epi8(a, b), _mm512_unpackhi_epi8(c, d)];
-            quads[0][quad] = _mm512_castsi512_ps(_mm512_unpacklo_epi16(low[0], low[1]));
-            quads[1][quad] = _mm512_castsi512_ps(_mm512_unpackhi_epi16(low[0], low[1]));
-            quads[2][quad] = _mm512_castsi512_ps(_mm512_unpacklo_epi16(high[0], high[1]));
-            quads[3][quad] = _mm512_castsi512_ps(_mm512_unpackhi_epi16(high[0], high[1]));
-        }
-        for (quarter, quads) in quads.into_iter().enumerate() {
-            // SAFETY: the caller vouches for AVX-512.
-            let rows = unsafe { turned::<Avx512F32>(quads) };
-            for (index, row) in rows.into_iter().enumerate() {
-                let position = index / 4 * 16 + quarter * 4 + index % 4;
-                if position < there {
-                    // SAFETY: the caller vouches for the rows of all positions.
-                    unsafe { _mm512_storeu_ps(target.add((first + position) * pitch).cast(), row) };
-                }
-            }
-        }
-    }
-}
-
-/// Integers less a value per column.
-struct Integers<'a> {
-    less: &'a [i32],
-}
-
-impl Sums<Avx512F32> for Integers<'_> {
-    #[inline(always)]
-    unsafe fn read(&self, from: *const f32, column: usize) -> __m512 {
-        // SAFETY: the caller vouches for AVX-512 and 16 elements of 32 bits; there is a value for each of their columns.
-        unsafe {
-            let less = _mm512_loadu_si512(self.less.as_ptr().add(column).cast());
-            _mm512_cvtepi32_ps(_mm512_sub_epi32(_mm512_loadu_si512(from.cast()), less))
-        }
-    }
-}
-
-/// Requantizes the integers that tiles of bytes left, in rows of columns, less a value per column.
-///
-/// # Safety
-///
-/// The CPU must have AVX-512; there must be a scale for every value to subtract, and whole vectors of them.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
-pub(super) unsafe fn requantize(sums: &mut [f32], less: &[i32], to: &Requantization<'_>) {
-    // SAFETY: the caller vouches for AVX-512 and the columns.
-    unsafe { requantize_from::<Avx512F32>(sums, to, &Integers { less }) }
 }

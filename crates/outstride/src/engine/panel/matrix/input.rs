@@ -178,7 +178,7 @@ impl<T: Real> Block<'_, T> {
                 }
             }
         };
-        let zero = x.zero_point() as i32 as u8;
+        let zero = session.zero_byte(x) as u8;
         let outside = u16::from_ne_bytes([zero, zero]);
         copy_block(self.problem, self.begin(), PART_ROW, self.needed, self.strides, (target, outside), row);
         false

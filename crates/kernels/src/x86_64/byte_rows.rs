@@ -1,0 +1,115 @@
+//! Rows of bytes: inputs on their way in, sums on their way out. What comes between may be [matrix tiles](super::amx) or
+//! [vectors](super::vnni).
+
+use std::arch::x86_64::*;
+
+use super::avx512::Avx512F32;
+use crate::quantize::{Requantization, Sums, requantize_from};
+use crate::transpose::turned;
+
+/// Copies positions `stride` apart, of so many channels side by side, to rows of 64 `pitch` apart with something behind them,
+/// every byte with the bits of `FLIP` turned over.
+///
+/// # Safety
+///
+/// The CPU must have AVX-512; all positions must be readable, and as many rows writable.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+pub(super) unsafe fn copy_rows<const FLIP: u8>(
+    source: *const u8,
+    stride: isize,
+    count: usize,
+    channels: usize,
+    target: *mut u16,
+    pitch: usize,
+) {
+    let mask = below(channels);
+    let flip = _mm512_set1_epi8(FLIP as i8);
+    for position in 0..count {
+        // SAFETY: the caller vouches for the channels of the position, and for the row; the mask leaves out others.
+        unsafe {
+            let from = source.offset(position as isize * stride);
+            let row = _mm512_maskz_loadu_epi8(mask, from.cast());
+            _mm512_storeu_si512(target.add(position * pitch).cast(), _mm512_xor_si512(row, flip));
+        }
+    }
+}
+
+/// The first so many lanes of 64.
+fn below(lanes: usize) -> __mmask64 {
+    if lanes >= 64 { __mmask64::MAX } else { (1 << lanes) - 1 }
+}
+
+/// As [`copy_rows`], of positions side by side and channels at some distances.
+///
+/// # Safety
+///
+/// The CPU must have AVX-512; all positions of all channels must be readable, and as many rows writable.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+pub(super) unsafe fn turn_rows<const FLIP: u8>(
+    source: *const u8,
+    distances: &[isize],
+    count: usize,
+    target: *mut u16,
+    pitch: usize,
+) {
+    let flip = _mm512_set1_epi8(FLIP as i8);
+    let channel = |index: usize, first: usize, mask: __mmask64| {
+        let Some(&distance) = distances.get(index) else { return flip };
+        let from = source.wrapping_offset(distance).wrapping_add(first);
+        // SAFETY: the caller vouches for the channel's positions; the mask leaves out others.
+        unsafe { _mm512_xor_si512(_mm512_maskz_loadu_epi8(mask, from.cast()), flip) }
+    };
+    for first in (0..count).step_by(64) {
+        let there = (count - first).min(64);
+        let mask = below(there);
+        // Four channels at a time: positions 0 to 3, 4 to 7, 8 to 11 and 12 to 15 of every sixteen.
+        let mut quads = [[_mm512_setzero_ps(); 16]; 4];
+        for quad in 0..16 {
+            let [a, b, c, d] = std::array::from_fn(|index| channel(4 * quad + index, first, mask));
+            let low = [_mm512_unpacklo_epi8(a, b), _mm512_unpacklo_epi8(c, d)];
+            let high = [_mm512_unpackhi_epi8(a, b), _mm512_unpackhi_epi8(c, d)];
+            quads[0][quad] = _mm512_castsi512_ps(_mm512_unpacklo_epi16(low[0], low[1]));
+            quads[1][quad] = _mm512_castsi512_ps(_mm512_unpackhi_epi16(low[0], low[1]));
+            quads[2][quad] = _mm512_castsi512_ps(_mm512_unpacklo_epi16(high[0], high[1]));
+            quads[3][quad] = _mm512_castsi512_ps(_mm512_unpackhi_epi16(high[0], high[1]));
+        }
+        for (quarter, quads) in quads.into_iter().enumerate() {
+            // SAFETY: the caller vouches for AVX-512.
+            let rows = unsafe { turned::<Avx512F32>(quads) };
+            for (index, row) in rows.into_iter().enumerate() {
+                let position = index / 4 * 16 + quarter * 4 + index % 4;
+                if position < there {
+                    // SAFETY: the caller vouches for the rows of all positions.
+                    unsafe { _mm512_storeu_ps(target.add((first + position) * pitch).cast(), row) };
+                }
+            }
+        }
+    }
+}
+
+/// Integers less a value per column.
+struct Integers<'a> {
+    less: &'a [i32],
+}
+
+impl Sums<Avx512F32> for Integers<'_> {
+    #[inline(always)]
+    unsafe fn read(&self, from: *const f32, column: usize) -> __m512 {
+        // SAFETY: the caller vouches for AVX-512 and 16 elements of 32 bits; there is a value for each of their columns.
+        unsafe {
+            let less = _mm512_loadu_si512(self.less.as_ptr().add(column).cast());
+            _mm512_cvtepi32_ps(_mm512_sub_epi32(_mm512_loadu_si512(from.cast()), less))
+        }
+    }
+}
+
+/// Requantizes the integers that products of bytes left, in rows of columns, less a value per column.
+///
+/// # Safety
+///
+/// The CPU must have AVX-512; there must be a scale for every value to subtract, and whole vectors of them.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
+pub(super) unsafe fn requantize(sums: &mut [f32], less: &[i32], to: &Requantization<'_>) {
+    // SAFETY: the caller vouches for AVX-512 and the columns.
+    unsafe { requantize_from::<Avx512F32>(sums, to, &Integers { less }) }
+}
