@@ -5,7 +5,6 @@ use std::arch::x86_64::*;
 
 use super::avx512::Avx512F32;
 use crate::quantize::{Requantization, Sums, requantize_from};
-use crate::transpose::turned;
 
 /// Copies positions `stride` apart, of so many channels side by side, to rows of 64 `pitch` apart with something behind them,
 /// every byte with the bits of `FLIP` turned over.
@@ -53,35 +52,41 @@ pub(super) unsafe fn turn_rows<const FLIP: u8>(
     pitch: usize,
 ) {
     let flip = _mm512_set1_epi8(FLIP as i8);
-    let channel = |index: usize, first: usize, mask: __mmask64| {
-        let Some(&distance) = distances.get(index) else { return flip };
-        let from = source.wrapping_offset(distance).wrapping_add(first);
-        // SAFETY: the caller vouches for the channel's positions; the mask leaves out others.
-        unsafe { _mm512_xor_si512(_mm512_maskz_loadu_epi8(mask, from.cast()), flip) }
-    };
-    for first in (0..count).step_by(64) {
-        let there = (count - first).min(64);
-        let mask = below(there);
-        // Four channels at a time: positions 0 to 3, 4 to 7, 8 to 11 and 12 to 15 of every sixteen.
-        let mut quads = [[_mm512_setzero_ps(); 16]; 4];
-        for quad in 0..16 {
-            let [a, b, c, d] = std::array::from_fn(|index| channel(4 * quad + index, first, mask));
-            let low = [_mm512_unpacklo_epi8(a, b), _mm512_unpacklo_epi8(c, d)];
-            let high = [_mm512_unpackhi_epi8(a, b), _mm512_unpackhi_epi8(c, d)];
-            quads[0][quad] = _mm512_castsi512_ps(_mm512_unpacklo_epi16(low[0], low[1]));
-            quads[1][quad] = _mm512_castsi512_ps(_mm512_unpackhi_epi16(low[0], low[1]));
-            quads[2][quad] = _mm512_castsi512_ps(_mm512_unpacklo_epi16(high[0], high[1]));
-            quads[3][quad] = _mm512_castsi512_ps(_mm512_unpackhi_epi16(high[0], high[1]));
-        }
-        for (quarter, quads) in quads.into_iter().enumerate() {
-            // SAFETY: the caller vouches for AVX-512.
-            let rows = unsafe { turned::<Avx512F32>(quads) };
-            for (index, row) in rows.into_iter().enumerate() {
-                let position = index / 4 * 16 + quarter * 4 + index % 4;
-                if position < there {
-                    // SAFETY: the caller vouches for the rows of all positions.
-                    unsafe { _mm512_storeu_ps(target.add((first + position) * pitch).cast(), row) };
+    for first in (0..count).step_by(16) {
+        let there = (count - first).min(16);
+        let channel = |index: usize| {
+            let Some(&distance) = distances.get(index) else { return _mm_setzero_si128() };
+            let from = source.wrapping_offset(distance).wrapping_add(first).cast();
+            // SAFETY: the caller vouches for the channel's positions; the mask leaves out others.
+            unsafe {
+                if there == 16 {
+                    _mm_loadu_si128(from)
+                } else {
+                    _mm_maskz_loadu_epi8((1 << there) - 1, from.cast())
                 }
+            }
+        };
+        // Sixteen positions of channels 0, 16, 32 and 48, of 1, 17, 33 and 49, and so on.
+        let mut rows = [_mm512_setzero_si512(); 16];
+        for (index, row) in rows.iter_mut().enumerate() {
+            let low = _mm512_castsi128_si512(channel(index));
+            let low = _mm512_inserti32x4::<1>(low, channel(16 + index));
+            let low = _mm512_inserti32x4::<2>(low, channel(32 + index));
+            *row = _mm512_inserti32x4::<3>(low, channel(48 + index));
+        }
+        // Four times shuffling the first half of the rows into the second turns every lane around.
+        for _ in 0..4 {
+            let before = rows;
+            for index in 0..8 {
+                rows[2 * index] = _mm512_unpacklo_epi8(before[index], before[8 + index]);
+                rows[2 * index + 1] = _mm512_unpackhi_epi8(before[index], before[8 + index]);
+            }
+        }
+        for (position, &row) in rows.iter().enumerate().take(there) {
+            // SAFETY: the caller vouches for the rows of all positions.
+            unsafe {
+                let to = target.add((first + position) * pitch);
+                _mm512_storeu_si512(to.cast(), _mm512_xor_si512(row, flip));
             }
         }
     }
