@@ -13,7 +13,8 @@ use crate::output::{write_columns, write_json};
 /// List the kernels, and which of them this CPU uses
 ///
 /// A kernel's name says the element type, the family (what the lanes of a vector run over), the largest tile and the
-/// instruction set. The best instruction set that the CPU has is used; OUTSTRIDE_ISA=avx512, avx2 or portable caps it.
+/// instruction set. The best instruction set that the CPU has is used; OUTSTRIDE_ISA=vnni, avx512, avx2 or portable caps
+/// it.
 #[derive(Debug, Args)]
 pub(crate) struct KernelsArgs {
     /// Print one JSON document instead of a table

@@ -42,6 +42,7 @@ pub(crate) unsafe fn store_rows<S: Convert<To>, To, const STREAM: bool>(
 ) {
     let line = LINE / size_of::<To>();
     let lines = len / line * line;
+    let pairs = lines + (len - lines) / (2 * S::LANES) * (2 * S::LANES);
     let whole = lines + (len - lines) / S::LANES * S::LANES;
     // SAFETY: the caller vouches for the instruction set and all elements; the mask leaves out what is not there.
     unsafe {
@@ -54,7 +55,11 @@ pub(crate) unsafe fn store_rows<S: Convert<To>, To, const STREAM: bool>(
                 let (to, from) = (target.add(column), source.add(column));
                 if stream { S::store_line::<true>(to, from) } else { S::store_line::<false>(to, from) }
             }
-            for column in (lines..whole).step_by(S::LANES) {
+            for column in (lines..pairs).step_by(2 * S::LANES) {
+                let from = source.add(column);
+                S::store_two_as(target.add(column), [S::load(from), S::load(from.add(S::LANES))]);
+            }
+            for column in (pairs..whole).step_by(S::LANES) {
                 S::store_as(target.add(column), S::load(source.add(column)));
             }
             if whole < len {

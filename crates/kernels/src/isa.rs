@@ -13,13 +13,15 @@ pub enum Isa {
     Avx2,
     /// x86-64 with AVX-512 (F, BW, DQ, VL).
     Avx512,
+    /// AVX-512 with VNNI: products of bytes, four to a sum.
+    Vnni,
     /// AVX-512 with BF16, and AMX tiles of 16-bit floats.
     Amx,
 }
 
 impl Isa {
     /// Every instruction set, the best first.
-    pub const ALL: [Isa; 4] = [Isa::Amx, Isa::Avx512, Isa::Avx2, Isa::Portable];
+    pub const ALL: [Isa; 5] = [Isa::Amx, Isa::Vnni, Isa::Avx512, Isa::Avx2, Isa::Portable];
 
     /// The environment variable that caps the instruction set.
     pub const CAP_VARIABLE: &'static str = "OUTSTRIDE_ISA";
@@ -42,6 +44,8 @@ impl Isa {
                     && is_x86_feature_detected!("avx512dq")
                     && is_x86_feature_detected!("avx512vl")
             }
+            #[cfg(target_arch = "x86_64")]
+            Isa::Vnni => Isa::Avx512.is_available() && is_x86_feature_detected!("avx512vnni"),
             #[cfg(target_arch = "x86_64")]
             Isa::Amx => Isa::Avx512.is_available() && crate::x86_64::amx::is_available(),
             #[cfg(not(target_arch = "x86_64"))]
@@ -71,6 +75,7 @@ impl Isa {
             Isa::Portable => "portable",
             Isa::Avx2 => "avx2",
             Isa::Avx512 => "avx512",
+            Isa::Vnni => "vnni",
             Isa::Amx => "amx",
         }
     }
@@ -88,7 +93,7 @@ pub struct ParseIsaError(String);
 
 impl fmt::Display for ParseIsaError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is not an instruction set; use amx, avx512, avx2 or portable", self.0)
+        write!(f, "`{}` is not an instruction set; use amx, vnni, avx512, avx2 or portable", self.0)
     }
 }
 

@@ -44,6 +44,7 @@ pub use matrix::{
 pub use pages::prefer_huge_pages;
 pub use panel::{MAX_ROWS, PanelTap, PanelTile};
 pub use pixel::{MAX_COLUMNS, PixelTap, PixelTile};
+pub use quantize::{Requantization, UNBOUNDED};
 pub use simd::Scalar;
 pub use storage::{Output, Source, Storage, Stored, settle};
 pub use table::{KernelName, Kernels, Real, best_kernels, kernel_names, kernels};

@@ -16,11 +16,16 @@ pub(crate) struct Portable<T, const LANES: usize>(PhantomData<T>);
 pub(crate) trait PortableScalar:
     Scalar + std::ops::Add<Output = Self> + std::ops::Mul<Output = Self> + std::ops::Div<Output = Self>
 {
+    fn single(self) -> Self;
     fn round(self) -> Self;
     fn scale(self, n: Self) -> Self;
 }
 
 impl PortableScalar for f32 {
+    fn single(self) -> Self {
+        self
+    }
+
     fn round(self) -> Self {
         self.round_ties_even()
     }
@@ -31,6 +36,10 @@ impl PortableScalar for f32 {
 }
 
 impl PortableScalar for f64 {
+    fn single(self) -> Self {
+        (self as f32).into()
+    }
+
     fn round(self) -> Self {
         self.round_ties_even()
     }
@@ -46,6 +55,7 @@ impl<T: PortableScalar, const LANES: usize> Simd for Portable<T, LANES> {
     type Mask = (usize, usize);
 
     const LANES: usize = LANES;
+    const FUSED: bool = false;
 
     #[inline(always)]
     unsafe fn splat(value: T) -> [T; LANES] {
@@ -127,6 +137,11 @@ impl<T: PortableScalar, const LANES: usize> Simd for Portable<T, LANES> {
     #[inline(always)]
     unsafe fn at_most(v: [T; LANES], bound: [T; LANES]) -> [T; LANES] {
         array::from_fn(|lane| if v[lane] > bound[lane] { bound[lane] } else { v[lane] })
+    }
+
+    #[inline(always)]
+    unsafe fn single(v: [T; LANES]) -> [T; LANES] {
+        v.map(PortableScalar::single)
     }
 
     #[inline(always)]

@@ -1,35 +1,340 @@
-//! Between integer sums and the real numbers they stand for, always in 32 bits: plain loops, compiled for every instruction
-//! set.
+//! From integer sums to the real numbers they stand for, and on to the integers that stand for these: one pass over the
+//! values, all steps in registers. Every operation rounds to 32 bits, whatever the vectors hold.
 
-use crate::simd::Scalar;
+use crate::simd::{Scalar, Simd};
 
-/// `value · scale + bias`, in rows as long as these; one of each is for all values.
-#[inline(always)]
-pub(crate) fn dequantize<T: Scalar>(values: &mut [T], scales: &[f32], bias: &[f32]) {
-    if let (&[scale], &[bias]) = (scales, bias) {
-        for value in values {
-            *value = real(*value, scale, bias);
+/// What becomes of integer sums, in rows of columns.
+#[derive(Clone, Copy, Debug)]
+pub struct Requantization<'a> {
+    /// Per column, the real number that a sum of one stands for; a single one is for all values.
+    pub scales: &'a [f32],
+    /// Per column, the real number that is added; as many as there are scales.
+    pub bias: &'a [f32],
+    /// Real numbers are brought up to the first, then down to the second.
+    pub bounds: (f32, f32),
+    /// The scale and the zero point of the integers that real numbers become again.
+    pub output: Option<(f32, f32)>,
+}
+
+/// Bounds that bound nothing.
+pub const UNBOUNDED: (f32, f32) = (f32::NEG_INFINITY, f32::INFINITY);
+
+/// Quotients beyond this are no byte, with any zero point.
+const NO_BYTE: f32 = 1024.0;
+
+/// Divisors whose quotients up to [`NO_BYTE`] [`ByReciprocal`] finds without any step becoming too large or too small. Below
+/// quotients of 1/4, which round to zero, steps may.
+const MODERATE: std::ops::Range<f32> = 1e-30..1e30;
+
+/// Where the sums of a column are read from.
+pub(crate) trait Sums<S: Simd> {
+    /// # Safety
+    ///
+    /// The CPU must have `S`'s instruction set, and a vector must be readable.
+    unsafe fn read(&self, from: *const S::Scalar, column: usize) -> S::Vector;
+}
+
+/// Sums that are stored as what they are computed with.
+struct AsTheyAre;
+
+impl<S: Simd> Sums<S> for AsTheyAre {
+    #[inline(always)]
+    unsafe fn read(&self, from: *const S::Scalar, _column: usize) -> S::Vector {
+        // SAFETY: handed on from the caller.
+        unsafe { S::load(from) }
+    }
+}
+
+/// How real numbers become what is stored.
+trait Rounding<S: Simd> {
+    /// # Safety
+    ///
+    /// The CPU must have `S`'s instruction set.
+    unsafe fn round(&self, real: S::Vector) -> S::Vector;
+}
+
+/// Not at all.
+struct Real;
+
+impl<S: Simd> Rounding<S> for Real {
+    #[inline(always)]
+    unsafe fn round(&self, real: S::Vector) -> S::Vector {
+        real
+    }
+}
+
+/// By the definition: the nearest integer to the quotient, ties to even, plus the zero point.
+struct ByDivision<S: Simd> {
+    scale: S::Vector,
+    zero_point: S::Vector,
+}
+
+impl<S: Simd> Rounding<S> for ByDivision<S> {
+    #[inline(always)]
+    unsafe fn round(&self, real: S::Vector) -> S::Vector {
+        // SAFETY: handed on from the caller.
+        unsafe { S::add(S::round(S::single(S::divide(real, self.scale))), self.zero_point) }
+    }
+}
+
+/// The same at a third of the cycles, for 32-bit lanes. The product with the reciprocal, given as the sum of two numbers, is off
+/// by less than a unit in the last place. The remainder is exact then, and corrects it to the nearest quotient, because the
+/// first of the two is the nearest reciprocal there is (Markstein, 1990).
+struct ByReciprocal<S: Simd> {
+    reciprocal: [S::Vector; 2],
+    less_scale: S::Vector,
+    /// What is added to make an integer of a quotient, and what is taken away to leave that and the zero point.
+    shift: [S::Vector; 2],
+}
+
+impl<S: Simd> ByReciprocal<S> {
+    /// # Safety
+    ///
+    /// The CPU must have `S`'s instruction set.
+    #[inline(always)]
+    unsafe fn new(scale: f32, zero_point: f32) -> Self {
+        // From here on to its double, the numbers of 32 bits are the integers.
+        const INTEGERS: f32 = (1 << 23) as f32;
+        let reciprocal = 1.0 / scale;
+        let rest = (1.0 / f64::from(scale) - f64::from(reciprocal)) as f32;
+        let shift = 1.5 * INTEGERS;
+        // SAFETY: handed on from the caller.
+        unsafe {
+            ByReciprocal {
+                reciprocal: [single::<S>(reciprocal), single::<S>(rest)],
+                less_scale: single::<S>(-scale),
+                shift: [single::<S>(shift), single::<S>(zero_point - shift)],
+            }
         }
+    }
+}
+
+impl<S: Simd> Rounding<S> for ByReciprocal<S> {
+    #[inline(always)]
+    unsafe fn round(&self, real: S::Vector) -> S::Vector {
+        let [reciprocal, rest] = self.reciprocal;
+        // SAFETY: handed on from the caller.
+        unsafe {
+            let near = S::multiply_add(real, reciprocal, S::multiply(real, rest));
+            let remainder = S::multiply_add(near, self.less_scale, real);
+            let quotient = S::multiply_add(remainder, reciprocal, near);
+            S::add(S::add(quotient, self.shift[0]), self.shift[1])
+        }
+    }
+}
+
+/// Requantizes sums where they lie.
+///
+/// # Safety
+///
+/// The CPU must have `S`'s instruction set.
+#[inline(always)]
+pub(crate) unsafe fn requantize<S: Simd>(values: &mut [S::Scalar], to: &Requantization<'_>) {
+    // SAFETY: handed on from the caller.
+    unsafe { requantize_from::<S>(values, to, &AsTheyAre) }
+}
+
+/// Requantizes sums that are read in some way.
+///
+/// # Safety
+///
+/// The CPU must have `S`'s instruction set.
+#[inline(always)]
+pub(crate) unsafe fn requantize_from<S: Simd>(
+    values: &mut [S::Scalar],
+    to: &Requantization<'_>,
+    sums: &impl Sums<S>,
+) {
+    // SAFETY: handed on from the caller.
+    unsafe {
+        let Some((scale, zero_point)) = to.output else {
+            return each::<S>(values, to, to.bounds, sums, &Real);
+        };
+        // What lies beyond saturates all the same.
+        let farthest = scale * NO_BYTE;
+        let within = |bound: f32| bound.clamp(-farthest, farthest);
+        let bounds = (within(to.bounds.0), within(to.bounds.1));
+        if S::FUSED && size_of::<S::Scalar>() == size_of::<f32>() && MODERATE.contains(&scale) {
+            each::<S>(values, to, bounds, sums, &ByReciprocal::<S>::new(scale, zero_point));
+        } else {
+            let (scale, zero_point) = (single::<S>(scale), single::<S>(zero_point));
+            each::<S>(values, to, bounds, sums, &ByDivision::<S> { scale, zero_point });
+        }
+    }
+}
+
+/// # Safety
+///
+/// As [`requantize`].
+#[inline(always)]
+unsafe fn each<S: Simd>(
+    values: &mut [S::Scalar],
+    to: &Requantization<'_>,
+    bounds: (f32, f32),
+    sums: &impl Sums<S>,
+    rounding: &impl Rounding<S>,
+) {
+    let width = if to.scales.len() == 1 { values.len() } else { to.scales.len() };
+    if width == 0 {
         return;
     }
-    for row in values.chunks_exact_mut(scales.len().max(1)) {
-        for ((value, &scale), &bias) in row.iter_mut().zip(scales).zip(bias) {
-            *value = real(*value, scale, bias);
+    // SAFETY: the caller vouches for the instruction set. Every vector lies within a row, or in an array as long.
+    unsafe {
+        let bounds = (single::<S>(bounds.0), single::<S>(bounds.1));
+        for column in (0..width).step_by(S::LANES) {
+            let lanes = S::LANES.min(width - column);
+            let affine = (columns::<S>(to.scales, column), columns::<S>(to.bias, column));
+            let rows = values.chunks_exact_mut(width).map(|row| &mut row[column..column + lanes]);
+            if lanes == S::LANES {
+                for row in rows {
+                    let sums = sums.read(row.as_ptr(), column);
+                    S::store(row.as_mut_ptr(), rounding.round(real::<S>(sums, affine, bounds)));
+                }
+            } else {
+                for row in rows {
+                    let mut padded = [S::Scalar::default(); MAX_LANES];
+                    padded[..lanes].copy_from_slice(row);
+                    let sums = sums.read(padded.as_ptr(), column);
+                    S::store(padded.as_mut_ptr(), rounding.round(real::<S>(sums, affine, bounds)));
+                    row.copy_from_slice(&padded[..lanes]);
+                }
+            }
         }
     }
 }
 
+/// `sum · scale + bias`, each operation rounded, within the bounds.
+///
+/// # Safety
+///
+/// The CPU must have `S`'s instruction set.
 #[inline(always)]
-fn real<T: Scalar>(value: T, scale: f32, bias: f32) -> T {
-    let product = value.to_f64() as f32 * scale;
-    T::from_f64((product + bias).into())
+unsafe fn real<S: Simd>(
+    sum: S::Vector,
+    (scale, bias): (S::Vector, S::Vector),
+    (least, greatest): (S::Vector, S::Vector),
+) -> S::Vector {
+    // SAFETY: handed on from the caller.
+    unsafe {
+        let scaled = S::single(S::multiply(S::single(sum), scale));
+        S::at_most(S::at_least(S::single(S::add(scaled, bias)), least), greatest)
+    }
 }
 
-/// `round(value / scale) + zero point`
+/// The most lanes of any vector.
+const MAX_LANES: usize = 16;
+
+/// # Safety
+///
+/// The CPU must have `S`'s instruction set.
 #[inline(always)]
-pub(crate) fn quantize<T: Scalar>(values: &mut [T], scale: f32, zero_point: f32) {
-    for value in values {
-        let quotient = (value.to_f64() as f32 / scale).round_ties_even();
-        *value = T::from_f64((quotient + zero_point).into());
+unsafe fn single<S: Simd>(value: f32) -> S::Vector {
+    // SAFETY: handed on from the caller.
+    unsafe { S::splat(S::Scalar::from_f64(value.into())) }
+}
+
+/// The values of as many columns as there are lanes, if there are that many; a single value is that of all columns.
+///
+/// # Safety
+///
+/// The CPU must have `S`'s instruction set.
+#[inline(always)]
+unsafe fn columns<S: Simd>(values: &[f32], first: usize) -> S::Vector {
+    let mut lanes = [S::Scalar::default(); MAX_LANES];
+    // SAFETY: handed on from the caller; a vector has no more lanes than there are here.
+    unsafe {
+        if let &[value] = values {
+            return single::<S>(value);
+        }
+        let values = &values[first..];
+        // A loop of known length becomes a load.
+        if values.len() >= S::LANES {
+            for lane in 0..S::LANES {
+                lanes[lane] = S::Scalar::from_f64(values[lane].into());
+            }
+        } else {
+            for (lane, &value) in lanes.iter_mut().zip(values) {
+                *lane = S::Scalar::from_f64(value.into());
+            }
+        }
+        S::load(lanes.as_ptr())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::isa::Isa;
+    use crate::table::{Real, kernels};
+
+    /// Numbers of no meaning, all bits of them.
+    fn bits(state: &mut u64) -> u32 {
+        *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (*state >> 32) as u32
+    }
+
+    /// Around every tie that a byte can lie at, and anything else.
+    fn reals(scale: f32, state: &mut u64) -> Vec<f32> {
+        let ties = (-400..400).map(|integer| (integer as f32 + 0.5) * scale);
+        let around = ties.flat_map(|tie| {
+            (0..9).map(move |step| f32::from_bits(tie.to_bits().wrapping_add(step).wrapping_sub(4)))
+        });
+        let anything: Vec<f32> = (0..1000).map(|_| f32::from_bits(bits(state))).collect();
+        around.chain(anything).chain([0.0, -0.0, f32::INFINITY, f32::NEG_INFINITY, f32::NAN]).collect()
+    }
+
+    fn quotients_are_rounded<T: Real>() {
+        let mut state = 7;
+        let mut scales =
+            vec![0.25, 1.0 / 3.0, 1e-30, 1e30, 1e-38, 1e-44, 1e38, f32::MAX, 1.0 - f32::EPSILON / 2.0];
+        scales.extend((0..200).map(|_| f32::from_bits((bits(&mut state) & 0x7f_ffff) | 0x3c00_0000)));
+        for kernels in Isa::ALL.into_iter().filter_map(kernels::<T>) {
+            for &scale in &scales {
+                for zero_point in [0.0, -128.0, 255.0] {
+                    let reals = reals(scale, &mut state);
+                    let mut values: Vec<T> = reals.iter().map(|&real| T::from_f64(real.into())).collect();
+                    let to = Requantization {
+                        scales: &[1.0],
+                        bias: &[0.0],
+                        bounds: UNBOUNDED,
+                        output: Some((scale, zero_point)),
+                    };
+                    kernels.requantize(&mut values, &to);
+                    for (value, real) in values.into_iter().zip(reals) {
+                        let (found, expected) =
+                            (value.to_f64(), (real / scale).round_ties_even() + zero_point);
+                        let same = (found as i8, found as u8) == (expected as i8, expected as u8);
+                        assert!(same, "{kernels:?}: {real:e} / {scale:e} + {zero_point} is no {found}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn quotients_are_rounded_as_after_a_division() {
+        quotients_are_rounded::<f32>();
+        quotients_are_rounded::<f64>();
+    }
+
+    #[test]
+    fn every_column_has_its_scale_and_bias() {
+        for kernels in Isa::ALL.into_iter().filter_map(kernels::<f32>) {
+            for width in [1usize, 2, 7, 16, 20, 32, 33] {
+                let scales: Vec<f32> = (0..width).map(|column| 0.1 + column as f32).collect();
+                let bias: Vec<f32> = (0..width).map(|column| 3.3 - column as f32).collect();
+                let sums: Vec<f32> = (0..3 * width).map(|value| value as f32 - 5.0).collect();
+                let mut values = sums.clone();
+                let bounds = (-40.0, 90.5);
+                kernels.requantize(
+                    &mut values,
+                    &Requantization { scales: &scales, bias: &bias, bounds, output: None },
+                );
+                for (index, (value, sum)) in values.into_iter().zip(sums).enumerate() {
+                    let real = sum * scales[index % width] + bias[index % width];
+                    assert_eq!(value, real.clamp(bounds.0, bounds.1), "{kernels:?} {width} at {index}");
+                }
+            }
+        }
     }
 }

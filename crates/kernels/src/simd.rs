@@ -87,6 +87,9 @@ pub(crate) trait Simd: Copy + 'static {
     /// Elements per vector.
     const LANES: usize;
 
+    /// Whether [`multiply_add`](Self::multiply_add) rounds once.
+    const FUSED: bool;
+
     unsafe fn splat(value: Self::Scalar) -> Self::Vector;
     unsafe fn load(from: *const Self::Scalar) -> Self::Vector;
     unsafe fn store(to: *mut Self::Scalar, value: Self::Vector);
@@ -116,7 +119,10 @@ pub(crate) trait Simd: Copy + 'static {
     /// `min(v, bound)`; NaN in `v` stays.
     unsafe fn at_most(v: Self::Vector, bound: Self::Vector) -> Self::Vector;
 
-    /// To the nearest integer.
+    /// The nearest values of 32 bits, whatever the lanes could hold.
+    unsafe fn single(v: Self::Vector) -> Self::Vector;
+
+    /// To the nearest integer, ties to even.
     unsafe fn round(v: Self::Vector) -> Self::Vector;
 
     /// `v·2^n` for integral `n` within the exponent range, one beyond it included (which overflows to infinity).

@@ -12,7 +12,7 @@ use crate::panel::{MAX_ROWS, PanelKernels, PanelTile, panel};
 use crate::peak::{self, Probes};
 use crate::pixel::{PixelKernels, PixelTile, pixel};
 use crate::portable::Portable;
-use crate::quantize::{dequantize, quantize};
+use crate::quantize::{Requantization, requantize};
 use crate::simd::Scalar;
 use crate::storage::{Source, Storage, storage_of};
 use crate::winograd::{WinogradInput, WinogradOutput, transform_input, transform_output};
@@ -57,8 +57,7 @@ pub struct Kernels<T: Scalar> {
     winograd_input: unsafe fn(&WinogradInput<'_, T>, &mut [T]),
     winograd_output: unsafe fn(&WinogradOutput<'_, T>, &mut [T]) -> bool,
     activate: unsafe fn(&mut [T], &Activation),
-    dequantize: unsafe fn(&mut [T], &[f32], &[f32]),
-    quantize: unsafe fn(&mut [T], f32, f32),
+    requantize: unsafe fn(&mut [T], &Requantization<'_>),
     /// For memory of the type itself.
     own: Storage<T>,
     /// For memory of narrower types.
@@ -104,9 +103,9 @@ impl<T: Real> Kernels<T> {
         self.vectors
     }
 
-    /// Whether there are kernels for matrix tiles.
-    pub fn has_matrix_tiles(&self) -> bool {
-        self.matrix.is_some()
+    /// Whether there are kernels for matrix tiles of numbers of a type.
+    pub fn has_matrix_tiles(&self, dtype: DType) -> bool {
+        self.matrix.is_some_and(|kernels| kernels.multiply(dtype))
     }
 
     /// Readies this thread's matrix tiles, if there are kernels for them.
@@ -202,7 +201,7 @@ impl<T: Real> Kernels<T> {
     pub fn sum(&self, products: impl Iterator<Item = (T, T)> + Clone, bias: T) -> T {
         let plus_product = match self.isa {
             Isa::Portable => T::plus_product,
-            Isa::Avx2 | Isa::Avx512 | Isa::Amx => T::plus_fused_product,
+            Isa::Avx2 | Isa::Avx512 | Isa::Vnni | Isa::Amx => T::plus_fused_product,
         };
         let sum = products.clone().fold(T::default(), |sum, (x, w)| plus_product(sum, x, w)).plus(bias);
         if sum.is_finite() {
@@ -220,18 +219,17 @@ impl<T: Real> Kernels<T> {
         }
     }
 
-    /// Makes real numbers of integer sums, in rows as long as `scales` and `bias` (one of each is for all): `value · scale +
-    /// bias`, each operation rounded to 32 bits.
-    pub fn dequantize(&self, values: &mut [T], scales: &[f32], bias: &[f32]) {
+    /// Makes real numbers of integer sums in rows of columns, `sum · scale + bias` within the bounds, and of these integers
+    /// again if there is an output, `real / scale` to the nearest integer, ties to even, plus the zero point: each operation
+    /// rounded to 32 bits. Integers that are no byte need not be the right ones, but are no byte either.
+    ///
+    /// # Panics
+    ///
+    /// If there are not as many biases as scales.
+    pub fn requantize(&self, sums: &mut [T], to: &Requantization<'_>) {
+        assert_eq!(to.scales.len(), to.bias.len());
         // SAFETY: the CPU has the instruction set, or `kernels` would not have given `self`.
-        unsafe { (self.dequantize)(values, scales, bias) }
-    }
-
-    /// Makes integers of real numbers: `value / scale` in 32 bits, rounded to the nearest integer, ties to even, plus the
-    /// zero point.
-    pub fn quantize(&self, values: &mut [T], scale: f32, zero_point: f32) {
-        // SAFETY: as for `dequantize`.
-        unsafe { (self.quantize)(values, scale, zero_point) }
+        unsafe { (self.requantize)(sums, to) }
     }
 
     /// Does nothing but multiply-adds in registers, `rounds` times as many as keep the arithmetic units busy, and
@@ -245,7 +243,8 @@ impl<T: Real> Kernels<T> {
     /// As [`probe_arithmetic`](Self::probe_arithmetic), by matrix tiles for numbers of a type, if there are kernels for
     /// them.
     pub fn probe_matrix_tiles(&self, dtype: DType, rounds: usize) -> Option<u128> {
-        self.matrix_session().map(|session| session.probe(dtype, rounds))
+        let session = self.matrix_session().filter(|_| self.has_matrix_tiles(dtype));
+        session.map(|session| session.probe(dtype, rounds))
     }
 
     /// Does nothing but read the values (up to a last few).
@@ -283,7 +282,7 @@ impl<T: Real> Kernels<T> {
             let bytes = [DType::I8, DType::U8].into_iter().flat_map(|dtype| {
                 [(2, 2), (4, 1)].map(|(rows, columns)| KernelName { dtype, ..name("tile", rows, columns) })
             });
-            return if self.matrix.is_some() { tiles.chain(bytes).collect() } else { Vec::new() };
+            return tiles.chain(bytes).filter(|name| self.has_matrix_tiles(name.dtype)).collect();
         }
         let by_panels = |family| (1..=2).rev().map(move |vectors| name(family, self.panel_rows(), vectors));
         let pixels = self.pixel_shapes().map(|(columns, vectors)| name("pixel", columns, vectors));
@@ -385,13 +384,9 @@ macro_rules! kernels_of {
         }
 
         $(#[target_feature(enable = $feature)])*
-        unsafe fn dequantize_kernel(values: &mut [T], scales: &[f32], bias: &[f32]) {
-            dequantize(values, scales, bias)
-        }
-
-        $(#[target_feature(enable = $feature)])*
-        unsafe fn quantize_kernel(values: &mut [T], scale: f32, zero_point: f32) {
-            quantize(values, scale, zero_point)
+        unsafe fn requantize_kernel(sums: &mut [T], to: &Requantization<'_>) {
+            // SAFETY: the features are those of the instruction set; the caller vouches for the rest.
+            unsafe { requantize::<$simd>(sums, to) }
         }
 
         $(#[target_feature(enable = $feature)])*
@@ -428,8 +423,7 @@ macro_rules! kernels_of {
             winograd_input,
             winograd_output,
             activate: activate_kernel,
-            dequantize: dequantize_kernel,
-            quantize: quantize_kernel,
+            requantize: requantize_kernel,
             own: storage_of!($simd, T, <T as Real>::DTYPE, [$($feature),*]),
             narrow: $narrow,
             probes: Probes {
@@ -490,7 +484,8 @@ macro_rules! as_f32 {
 #[cfg(target_arch = "x86_64")]
 macro_rules! table_of {
     (
-        $type:ident, $dtype:ident, $matrix:expr, $avx512:ty, $lanes512:literal, $avx2:ty, $lanes2:literal, $lanes:literal
+        $type:ident, $dtype:ident, $amx:expr, $vnni:expr, $avx512:ty, $lanes512:literal, $avx2:ty, $lanes2:literal,
+        $lanes:literal
     ) => {
         impl Real for $type {
             const DTYPE: DType = DType::$dtype;
@@ -505,8 +500,9 @@ macro_rules! table_of {
                     pixel [1 2 3] x 8 [1 2 3 4 5 6 7] x 4 [1 2 3 4 5 6 7 8 9 10 11 12 13 14] x 2
                         [1 2 3 4 5 6 7 8 9 10 11 12 13 14] x 1
                 );
-                static TABLE: [Kernels<$type>; 4] = [
-                    Kernels { isa: Isa::Amx, matrix: $matrix, ..AVX512 },
+                static TABLE: [Kernels<$type>; 5] = [
+                    Kernels { isa: Isa::Amx, matrix: $amx, ..AVX512 },
+                    Kernels { isa: Isa::Vnni, matrix: $vnni, ..AVX512 },
                     AVX512,
                     kernels_of!(
                         $avx2, Isa::Avx2, $lanes2, ["avx2", "fma", "f16c"],
@@ -554,8 +550,10 @@ mod tables {
     use crate::x86_64::avx2::{Avx2F32, Avx2F64};
     use crate::x86_64::avx512::{Avx512F32, Avx512F64};
 
-    table_of!(f32, F32, Some(crate::x86_64::amx::KERNELS), Avx512F32, 16, Avx2F32, 8, 8);
-    table_of!(f64, F64, None, Avx512F64, 8, Avx2F64, 4, 4);
+    use crate::x86_64::{amx, vnni};
+
+    table_of!(f32, F32, Some(amx::KERNELS), Some(vnni::KERNELS), Avx512F32, 16, Avx2F32, 8, 8);
+    table_of!(f64, F64, None, None, Avx512F64, 8, Avx2F64, 4, 4);
 }
 
 #[cfg(not(target_arch = "x86_64"))]

@@ -26,8 +26,9 @@ pub(crate) unsafe fn transpose<S: Convert<From> + Convert<To>, From, To>(
     // Two vectors at once, if a line takes both.
     let two = 2 * S::LANES * size_of::<To>() <= LINE;
     let run = if two { 2 * S::LANES } else { S::LANES };
-    let lines = distances.len() >= LONG_RUN && stride % run as isize == 0;
-    let head = if lines { target.align_offset(run * size_of::<To>()).min(distances.len()) } else { 0 };
+    let line = run.max(<S as Convert<To>>::TURNED_ROWS);
+    let lines = distances.len() >= LONG_RUN && stride % line as isize == 0;
+    let head = if lines { target.align_offset(line * size_of::<To>()).min(distances.len()) } else { 0 };
     let (head, rest) = distances.split_at(head);
     for column in (0..columns).step_by(S::LANES) {
         let width = S::LANES.min(columns - column);
@@ -40,6 +41,12 @@ pub(crate) unsafe fn transpose<S: Convert<From> + Convert<To>, From, To>(
                 target = target.wrapping_add(rows.len());
             }
             let mut rest = rest;
+            let turned = <S as Convert<To>>::TURNED_ROWS;
+            while turned > 0 && width == S::LANES && rest.len() >= turned {
+                <S as Convert<To>>::store_turned(source, &rest[..turned], target, stride);
+                target = target.wrapping_add(turned);
+                rest = &rest[turned..];
+            }
             while two && width == S::LANES && rest.len() >= run {
                 two_blocks::<S, From, To>(source, &rest[..run], target, stride);
                 target = target.wrapping_add(run);
@@ -137,16 +144,30 @@ unsafe fn block<S: Convert<From> + Convert<To>, From, To>(
     }
 }
 
-/// The transpose of a square of vectors: shuffling the first half of the rows into the second, as often as a vector
-/// can be halved, turns the bits of (row, lane) around into (lane, row).
+/// The transpose of a square of vectors.
 ///
 /// # Safety
 ///
 /// The CPU must have `S`'s instruction set.
 #[inline(always)]
-pub(crate) unsafe fn turned<S: Simd>(mut vectors: [S::Vector; MAX_LANES]) -> [S::Vector; MAX_LANES] {
-    let half = S::LANES / 2;
-    for _ in 0..S::LANES.trailing_zeros() {
+pub(crate) unsafe fn turned<S: Simd>(vectors: [S::Vector; MAX_LANES]) -> [S::Vector; MAX_LANES] {
+    // SAFETY: handed on from the caller.
+    unsafe { shuffled::<S, MAX_LANES>(vectors, S::LANES) }
+}
+
+/// The lanes of the first so many vectors, a power of two, in turns: shuffling the first half of the rows into the second, as
+/// often as their number can be halved, turns the bits of (row, lane) around into (lane, row), one behind the other.
+///
+/// # Safety
+///
+/// The CPU must have `S`'s instruction set.
+#[inline(always)]
+pub(crate) unsafe fn shuffled<S: Simd, const N: usize>(
+    mut vectors: [S::Vector; N],
+    rows: usize,
+) -> [S::Vector; N] {
+    let half = rows / 2;
+    for _ in 0..rows.trailing_zeros() {
         let mut shuffled = vectors;
         for row in 0..half {
             // SAFETY: the caller vouches for the instruction set.
@@ -196,5 +217,34 @@ mod tests {
     fn rows_become_columns() {
         turns::<f32>();
         turns::<f64>();
+    }
+
+    #[test]
+    fn columns_of_bytes_are_those_of_single_stores() {
+        for kernels in Isa::ALL.into_iter().filter_map(kernels::<f32>) {
+            for (rows, columns) in [(200, 40), (64, 16), (63, 17), (130, 15)] {
+                let odd = [f32::NAN, 300.0, -300.0, f32::INFINITY, f32::NEG_INFINITY, -0.0];
+                let value =
+                    |index: usize| if index % 9 < odd.len() { odd[index % 9] } else { index as f32 % 256.0 };
+                let source: Vec<f32> = (0..rows * 50).map(value).collect();
+                let distances: Vec<isize> = (0..rows as isize).map(|row| row * 50).collect();
+                let (mut signed, mut unsigned) =
+                    (vec![-7i8; columns * 256 + 3], vec![7u8; columns * 256 + 3]);
+                // SAFETY: rows are 50 elements long, and this is the only thread.
+                unsafe {
+                    let target = Output::new(&mut signed, kernels, IntegerOverflow::default());
+                    target.write_transposed(2, 256, source.as_ptr(), &distances, columns);
+                    let target = Output::new(&mut unsigned, kernels, IntegerOverflow::default());
+                    target.write_transposed(2, 256, source.as_ptr(), &distances, columns);
+                }
+                for (index, found) in signed.into_iter().zip(unsigned).enumerate() {
+                    let (column, row) = (index.wrapping_sub(2) / 256, index.wrapping_sub(2) % 256);
+                    let inside = index >= 2 && row < rows && column < columns;
+                    let value = || source[row * 50 + column];
+                    let expected = if inside { (value() as i8, value() as u8) } else { (-7, 7) };
+                    assert_eq!(found, expected, "{kernels:?} {rows}×{columns} at {index}");
+                }
+            }
+        }
     }
 }

@@ -12,6 +12,8 @@ use outstride_spec::DType;
 
 pub use session::MatrixSession;
 
+use crate::quantize::Requantization;
+
 /// Channels of a row of a tile.
 pub const PART_ROW: usize = 32;
 
@@ -49,6 +51,10 @@ pub fn dtype_of_parts(parts: usize) -> DType {
         2 => DType::F16,
         _ => DType::F32,
     }
+}
+
+fn are_bytes(dtype: DType) -> bool {
+    matches!(dtype, DType::I8 | DType::U8)
 }
 
 /// Numbers below this, other than zero, have parts or products of parts that tiles may take for zero.
@@ -93,20 +99,44 @@ pub struct MatrixBlock<'a> {
 pub(crate) struct MatrixKernels {
     pub(crate) configure: unsafe fn(),
     pub(crate) release: unsafe fn(),
+    pub(crate) parts: Option<PartKernels>,
+    pub(crate) bytes: ByteKernels,
+}
+
+/// Those for numbers cut into parts.
+#[derive(Clone, Copy)]
+pub(crate) struct PartKernels {
     /// By parts and by tiles of columns, each less one.
-    pub(crate) blocks: [[unsafe fn(&MatrixBlock<'_>); 2]; PARTS],
-    /// Of bytes: by whether inputs are signed, and by tiles of columns, less one.
-    pub(crate) byte_blocks: [[unsafe fn(&MatrixBlock<'_>); 2]; 2],
+    pub(crate) blocks: [[BlockKernel; 2]; PARTS],
     /// By parts, less one.
     pub(crate) split: [SplitKernel; PARTS],
     pub(crate) copy_rows: CopyKernel,
     pub(crate) turn_rows: unsafe fn(*const u16, &[isize], usize, *mut u16, usize) -> bool,
-    pub(crate) copy_byte_rows: unsafe fn(*const u8, isize, usize, usize, *mut u16, (usize, usize)),
-    pub(crate) turn_byte_rows: unsafe fn(*const u8, &[isize], usize, *mut u16, usize),
-    pub(crate) integers_to_reals: unsafe fn(&mut [f32], &[i32]),
     pub(crate) are_sound: unsafe fn(&[f32], bool) -> bool,
     pub(crate) add_bias: unsafe fn(&mut [f32], &[f32]) -> bool,
 }
+
+/// Those for bytes, each by whether inputs are signed.
+#[derive(Clone, Copy)]
+pub(crate) struct ByteKernels {
+    /// By tiles of columns, less one.
+    pub(crate) blocks: [[BlockKernel; 2]; 2],
+    pub(crate) copy_rows: [unsafe fn(*const u8, isize, usize, usize, *mut u16, (usize, usize)); 2],
+    pub(crate) turn_rows: [unsafe fn(*const u8, &[isize], usize, *mut u16, usize); 2],
+    /// What copying adds to signed inputs.
+    pub(crate) signed_offset: u8,
+    pub(crate) requantize: unsafe fn(&mut [f32], &[i32], &Requantization<'_>),
+}
+
+impl MatrixKernels {
+    /// Whether there are any for numbers of a type.
+    pub(crate) fn multiply(&self, dtype: DType) -> bool {
+        are_bytes(dtype) || self.parts.is_some()
+    }
+}
+
+/// See [`MatrixSession::multiply`].
+pub(crate) type BlockKernel = unsafe fn(&MatrixBlock<'_>);
 
 /// See [`MatrixSession::copy_rows`].
 pub(crate) type CopyKernel = unsafe fn(*const u16, isize, usize, usize, *mut u16, (usize, usize)) -> bool;

@@ -3,8 +3,10 @@
 use outstride_spec::DType;
 
 use super::{
-    BYTE_ROW, MatrixBlock, MatrixKernels, MatrixStep, PART_ROW, PARTS, PartRows, TILE_ROWS, parts_of_dtype,
+    BYTE_ROW, MatrixBlock, MatrixKernels, MatrixStep, PART_ROW, PARTS, PartKernels, PartRows, TILE_ROWS,
+    are_bytes, parts_of_dtype,
 };
+use crate::quantize::Requantization;
 use crate::storage::Source;
 
 /// This thread's tiles, ready for use. Gives them back when dropped.
@@ -24,6 +26,10 @@ impl MatrixSession {
         MatrixSession { kernels, not_send: std::marker::PhantomData }
     }
 
+    fn parts(&self) -> &PartKernels {
+        self.kernels.parts.as_ref().expect("only asked for where there are tiles of floats")
+    }
+
     /// Cuts rows of [`PART_ROW`] numbers into so many parts, `[part][row][channel]` with `stride` elements from part to
     /// part. Returns whether a number other than zero was [tiny](super::TINY).
     ///
@@ -34,7 +40,7 @@ impl MatrixSession {
         let rows = source.len() / PART_ROW;
         assert!(rows == 0 || target.len() >= (parts - 1) * stride + rows * PART_ROW);
         // SAFETY: the session has the instructions; the target was just checked.
-        unsafe { (self.kernels.split[parts - 1])(source.as_ptr(), rows, target.as_mut_ptr(), stride) }
+        unsafe { (self.parts().split[parts - 1])(source.as_ptr(), rows, target.as_mut_ptr(), stride) }
     }
 
     /// Copies bf16 inputs, which are parts as they are, to rows of [`PART_ROW`] channels, as many steps of them as there are
@@ -58,7 +64,7 @@ impl MatrixSession {
         let memory = target.memory.as_mut_ptr();
         // SAFETY: the session has the instructions; all positions are inside the source, and the target was just checked.
         unsafe {
-            (self.kernels.copy_rows)(from, stride, count, channels, memory, (target.pitch, target.step))
+            (self.parts().copy_rows)(from, stride, count, channels, memory, (target.pitch, target.step))
         }
     }
 
@@ -79,10 +85,17 @@ impl MatrixSession {
         assert!(source.dtype() == DType::Bf16 && distances.len() <= PART_ROW && target.hold(count, 1));
         let from = source.spread_runs(first, distances, count).cast();
         // SAFETY: the session has the instructions; all channels are inside the source, and the target was just checked.
-        unsafe { (self.kernels.turn_rows)(from, distances, count, target.memory.as_mut_ptr(), target.pitch) }
+        unsafe { (self.parts().turn_rows)(from, distances, count, target.memory.as_mut_ptr(), target.pitch) }
     }
 
-    /// As [`copy_rows`](Self::copy_rows), for bytes in rows of [`BYTE_ROW`].
+    /// The byte that copies hold in place of a source's zero point.
+    pub fn zero_byte(&self, source: &Source<'_, f32>) -> i32 {
+        let offset = if source.dtype() == DType::I8 { self.kernels.bytes.signed_offset } else { 0 };
+        source.zero_point() as i32 + i32::from(offset)
+    }
+
+    /// As [`copy_rows`](Self::copy_rows), for bytes in rows of [`BYTE_ROW`]. What they hold in place of the zero point is the
+    /// [zero byte](Self::zero_byte), and what lies behind the channels is anything.
     ///
     /// # Panics
     ///
@@ -99,10 +112,9 @@ impl MatrixSession {
         assert!(are_bytes(source.dtype()) && target.hold(count, channels.div_ceil(BYTE_ROW)));
         let from = source.strided_runs(first, stride, count, channels);
         let memory = target.memory.as_mut_ptr();
+        let copy = self.kernels.bytes.copy_rows[usize::from(source.dtype() == DType::I8)];
         // SAFETY: as for `copy_rows`.
-        unsafe {
-            (self.kernels.copy_byte_rows)(from, stride, count, channels, memory, (target.pitch, target.step))
-        }
+        unsafe { copy(from, stride, count, channels, memory, (target.pitch, target.step)) }
     }
 
     /// As [`turn_rows`](Self::turn_rows), for bytes in rows of [`BYTE_ROW`].
@@ -120,10 +132,9 @@ impl MatrixSession {
     ) {
         assert!(are_bytes(source.dtype()) && distances.len() <= BYTE_ROW && target.hold(count, 1));
         let from = source.spread_runs(first, distances, count);
+        let turn = self.kernels.bytes.turn_rows[usize::from(source.dtype() == DType::I8)];
         // SAFETY: as for `turn_rows`.
-        unsafe {
-            (self.kernels.turn_byte_rows)(from, distances, count, target.memory.as_mut_ptr(), target.pitch)
-        }
+        unsafe { turn(from, distances, count, target.memory.as_mut_ptr(), target.pitch) }
     }
 
     /// As [`multiply`](Self::multiply), for bytes: the sums are integers of 32 bits.
@@ -133,13 +144,20 @@ impl MatrixSession {
     /// As [`multiply`](Self::multiply).
     pub unsafe fn multiply_bytes(&self, signed: bool, column_tiles: usize, block: &MatrixBlock<'_>) {
         // SAFETY: as for `multiply`.
-        unsafe { (self.kernels.byte_blocks[usize::from(signed)][column_tiles - 1])(block) }
+        unsafe { (self.kernels.bytes.blocks[usize::from(signed)][column_tiles - 1])(block) }
     }
 
-    /// Makes floats of the integers that [`multiply_bytes`](Self::multiply_bytes) left, less a value per column.
-    pub fn integers_to_reals(&self, sums: &mut [f32], less: &[i32]) {
-        // SAFETY: the session has the instructions.
-        unsafe { (self.kernels.integers_to_reals)(sums, less) }
+    /// As [`Kernels::requantize`](crate::Kernels::requantize), of the integers that
+    /// [`multiply_bytes`](Self::multiply_bytes) left, less a value per column.
+    ///
+    /// # Panics
+    ///
+    /// If there are not as many scales and biases as values to subtract, whole vectors of them.
+    pub fn requantize(&self, sums: &mut [f32], less: &[i32], to: &Requantization<'_>) {
+        let width = less.len();
+        assert!(width.is_multiple_of(TILE_ROWS) && to.scales.len() == width && to.bias.len() == width);
+        // SAFETY: the session has the instructions; the columns were just checked.
+        unsafe { (self.kernels.bytes.requantize)(sums, less, to) }
     }
 
     /// Computes a block of numbers in so many parts, with so many tiles of columns (1 or 2).
@@ -150,7 +168,7 @@ impl MatrixSession {
     /// other session of this thread may have ended since this one began: it gave the thread's tiles back.
     pub unsafe fn multiply(&self, parts: usize, column_tiles: usize, block: &MatrixBlock<'_>) {
         // SAFETY: the session has the instructions, and configured the tiles; the caller vouches for the rest.
-        unsafe { (self.kernels.blocks[parts - 1][column_tiles - 1])(block) }
+        unsafe { (self.parts().blocks[parts - 1][column_tiles - 1])(block) }
     }
 
     /// Does nothing but products of tiles in the first-level cache, `rounds` times eight steps, and returns how many
@@ -188,18 +206,14 @@ impl MatrixSession {
     /// Whether all sums are finite and, if there were tiny inputs, none [vanishes](super::VANISHING).
     pub fn are_sound(&self, sums: &[f32], tiny_inputs: bool) -> bool {
         // SAFETY: the session has the instructions.
-        unsafe { (self.kernels.are_sound)(sums, tiny_inputs) }
+        unsafe { (self.parts().are_sound)(sums, tiny_inputs) }
     }
 
     /// Adds the bias to rows as long as it. Returns whether all results are finite.
     pub fn add_bias(&self, sums: &mut [f32], bias: &[f32]) -> bool {
         // SAFETY: the session has the instructions.
-        unsafe { (self.kernels.add_bias)(sums, bias) }
+        unsafe { (self.parts().add_bias)(sums, bias) }
     }
-}
-
-fn are_bytes(dtype: DType) -> bool {
-    matches!(dtype, DType::I8 | DType::U8)
 }
 
 impl Drop for MatrixSession {

@@ -25,6 +25,18 @@ pub(crate) trait Convert<Q>: Simd {
         }
     }
 
+    /// How many rows [`store_turned`](Self::store_turned) takes; none without it.
+    const TURNED_ROWS: usize = 0;
+
+    /// Stores so many rows, given by their distances and as long as a vector, as columns `stride` apart.
+    #[inline(always)]
+    unsafe fn store_turned<From>(_source: *const From, _distances: &[isize], _to: *mut Q, _stride: isize)
+    where
+        Self: Convert<From>,
+    {
+        unreachable!("takes no rows")
+    }
+
     /// Stores as many elements as a line has; with `STREAM` past the caches, if there is a way, to the begin of a line.
     #[inline(always)]
     unsafe fn store_line<const STREAM: bool>(to: *mut Q, from: *const Self::Scalar) {

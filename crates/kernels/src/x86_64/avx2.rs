@@ -15,6 +15,7 @@ impl Simd for Avx2F32 {
     type Mask = __m256i;
 
     const LANES: usize = 8;
+    const FUSED: bool = true;
 
     #[inline(always)]
     unsafe fn splat(value: f32) -> __m256 {
@@ -102,6 +103,11 @@ impl Simd for Avx2F32 {
     }
 
     #[inline(always)]
+    unsafe fn single(v: __m256) -> __m256 {
+        v
+    }
+
+    #[inline(always)]
     unsafe fn round(v: __m256) -> __m256 {
         // SAFETY: the caller vouches for AVX2.
         unsafe { _mm256_round_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(v) }
@@ -149,6 +155,7 @@ impl Simd for Avx2F64 {
     type Mask = __m256i;
 
     const LANES: usize = 4;
+    const FUSED: bool = true;
 
     #[inline(always)]
     unsafe fn splat(value: f64) -> __m256d {
@@ -233,6 +240,12 @@ impl Simd for Avx2F64 {
     unsafe fn at_most(v: __m256d, bound: __m256d) -> __m256d {
         // SAFETY: the caller vouches for AVX2. The instruction returns its second operand for NaN.
         unsafe { _mm256_min_pd(bound, v) }
+    }
+
+    #[inline(always)]
+    unsafe fn single(v: __m256d) -> __m256d {
+        // SAFETY: the caller vouches for AVX2.
+        unsafe { _mm256_cvtps_pd(_mm256_cvtpd_ps(v)) }
     }
 
     #[inline(always)]

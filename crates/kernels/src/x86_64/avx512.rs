@@ -15,6 +15,7 @@ impl Simd for Avx512F32 {
     type Mask = __mmask16;
 
     const LANES: usize = 16;
+    const FUSED: bool = true;
 
     #[inline(always)]
     unsafe fn splat(value: f32) -> __m512 {
@@ -101,6 +102,11 @@ impl Simd for Avx512F32 {
     }
 
     #[inline(always)]
+    unsafe fn single(v: __m512) -> __m512 {
+        v
+    }
+
+    #[inline(always)]
     unsafe fn round(v: __m512) -> __m512 {
         // SAFETY: the caller vouches for AVX-512.
         unsafe { _mm512_roundscale_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(v) }
@@ -145,6 +151,7 @@ impl Simd for Avx512F64 {
     type Mask = __mmask8;
 
     const LANES: usize = 8;
+    const FUSED: bool = true;
 
     #[inline(always)]
     unsafe fn splat(value: f64) -> __m512d {
@@ -228,6 +235,12 @@ impl Simd for Avx512F64 {
     unsafe fn at_most(v: __m512d, bound: __m512d) -> __m512d {
         // SAFETY: the caller vouches for AVX-512. The instruction returns its second operand for NaN.
         unsafe { _mm512_min_pd(bound, v) }
+    }
+
+    #[inline(always)]
+    unsafe fn single(v: __m512d) -> __m512d {
+        // SAFETY: the caller vouches for AVX-512.
+        unsafe { _mm512_cvtps_pd(_mm512_cvtpd_ps(v)) }
     }
 
     #[inline(always)]

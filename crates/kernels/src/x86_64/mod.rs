@@ -3,5 +3,7 @@
 pub(crate) mod amx;
 pub(crate) mod avx2;
 pub(crate) mod avx512;
+mod byte_rows;
 mod bytes;
 mod halves;
+pub(crate) mod vnni;

@@ -1,6 +1,6 @@
 //! What becomes of sums before they are stored.
 
-use outstride_kernels::{Kernels, Real};
+use outstride_kernels::{Kernels, MatrixSession, Real, Requantization, UNBOUNDED};
 use outstride_spec::Activation;
 
 /// The steps after the sums, in their order.
@@ -20,13 +20,55 @@ impl Finish<'_> {
 
     /// Finishes sums in rows of columns, given their scales.
     pub(crate) fn apply<T: Real>(&self, kernels: &Kernels<T>, sums: &mut [T], scales: Option<Scales<'_>>) {
-        if let Some(Scales { scales, bias }) = scales {
-            kernels.dequantize(sums, scales, bias);
+        match scales {
+            Some(scales) => self.requantize(kernels, sums, scales, |sums, to| kernels.requantize(sums, to)),
+            None => kernels.activate(sums, &self.activation),
         }
+    }
+
+    /// Finishes the integers that tiles of bytes left, less a value per column.
+    pub(crate) fn apply_to_integers<T: Real>(
+        &self,
+        kernels: &Kernels<T>,
+        sums: &mut [T],
+        scales: Scales<'_>,
+        (session, less): (&MatrixSession, &[i32]),
+    ) {
+        self.requantize(kernels, sums, scales, |sums, to| match T::as_f32_mut(sums) {
+            Some(sums) => session.requantize(sums, less, to),
+            None => unreachable!("matrix tiles compute 32-bit numbers"),
+        });
+    }
+
+    /// Where the activation is no more than bounds, in one pass.
+    fn requantize<T: Real>(
+        &self,
+        kernels: &Kernels<T>,
+        sums: &mut [T],
+        Scales { scales, bias }: Scales<'_>,
+        requantize: impl FnOnce(&mut [T], &Requantization<'_>),
+    ) {
+        if let Some(bounds) = bounds(&self.activation) {
+            requantize(sums, &Requantization { scales, bias, bounds, output: self.output });
+            return;
+        }
+        requantize(sums, &Requantization { scales, bias, bounds: UNBOUNDED, output: None });
         kernels.activate(sums, &self.activation);
-        if let Some((scale, zero_point)) = self.output {
-            kernels.quantize(sums, scale, zero_point);
+        if self.output.is_some() {
+            let (scales, bias) = (&[1.0], &[0.0]);
+            kernels
+                .requantize(sums, &Requantization { scales, bias, bounds: UNBOUNDED, output: self.output });
         }
+    }
+}
+
+/// The bounds that an activation brings values into, if it does nothing else.
+fn bounds(activation: &Activation) -> Option<(f32, f32)> {
+    match *activation {
+        Activation::Identity => Some(UNBOUNDED),
+        Activation::Relu => Some((0.0, UNBOUNDED.1)),
+        Activation::Clip { min, max } => Some((min, max)),
+        _ => None,
     }
 }
 

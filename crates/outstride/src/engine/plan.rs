@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use outstride_kernels::{KernelName, Real};
+use outstride_kernels::{Isa, KernelName, Real};
 use outstride_spec::{DType, Geometry};
 
 use super::Strides;
@@ -390,7 +390,12 @@ fn tile_cycles<T: Real>(
 ) -> f64 {
     // A single tile of columns needs as many loads as products.
     let narrow = filter.widest_panel() == 1;
-    let per_cycle = if narrow { 120.0 } else { 360.0 };
+    let per_cycle = match (filter.kernels.isa(), narrow) {
+        // Vectors stand in for tiles.
+        (Isa::Vnni, _) => 50.0,
+        (_, true) => 120.0,
+        (_, false) => 360.0,
+    };
     let (grain, parts) = (filter.grain(), filter.grain().parts());
     let compute = plan.executed(axes, filter) * grain.products() / per_cycle;
     compute + around_panels(axes, filter, strides, plan, 0.4 + 0.3 * parts as f64, 0.5 * parts as f64)

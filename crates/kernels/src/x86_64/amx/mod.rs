@@ -11,7 +11,8 @@ use std::arch::asm;
 use std::arch::x86_64::*;
 use std::sync::OnceLock;
 
-use crate::matrix::MatrixKernels;
+use super::byte_rows;
+use crate::matrix::{ByteKernels, MatrixKernels, PartKernels};
 
 /// Whether this CPU has tiles with 16-bit floats and the system lets this process use them. Asked once.
 pub(crate) fn is_available() -> bool {
@@ -103,21 +104,26 @@ pub(crate) unsafe fn release() {
 pub(crate) const KERNELS: MatrixKernels = MatrixKernels {
     configure,
     release,
-    blocks: [
-        [blocks::four_by_one_whole, blocks::two_by_two_whole],
-        [blocks::four_by_one_halves, blocks::two_by_two_halves],
-        [blocks::four_by_one_thirds, blocks::two_by_two_thirds],
-    ],
-    byte_blocks: [
-        [blocks::four_by_one_unsigned, blocks::two_by_two_unsigned],
-        [blocks::four_by_one_signed, blocks::two_by_two_signed],
-    ],
-    split: [rows::split::<1>, rows::split::<2>, rows::split::<3>],
-    copy_rows: rows::copy_rows,
-    turn_rows: rows::turn_rows,
-    copy_byte_rows: rows::copy_byte_rows,
-    turn_byte_rows: rows::turn_byte_rows,
-    integers_to_reals: rows::integers_to_reals,
-    are_sound: rows::are_sound,
-    add_bias: rows::add_bias,
+    parts: Some(PartKernels {
+        blocks: [
+            [blocks::four_by_one_whole, blocks::two_by_two_whole],
+            [blocks::four_by_one_halves, blocks::two_by_two_halves],
+            [blocks::four_by_one_thirds, blocks::two_by_two_thirds],
+        ],
+        split: [rows::split::<1>, rows::split::<2>, rows::split::<3>],
+        copy_rows: rows::copy_rows,
+        turn_rows: rows::turn_rows,
+        are_sound: rows::are_sound,
+        add_bias: rows::add_bias,
+    }),
+    bytes: ByteKernels {
+        blocks: [
+            [blocks::four_by_one_unsigned, blocks::two_by_two_unsigned],
+            [blocks::four_by_one_signed, blocks::two_by_two_signed],
+        ],
+        copy_rows: [byte_rows::copy_rows::<0>; 2],
+        turn_rows: [byte_rows::turn_rows::<0>; 2],
+        signed_offset: 0,
+        requantize: byte_rows::requantize,
+    },
 };

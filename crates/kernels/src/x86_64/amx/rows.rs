@@ -3,7 +3,7 @@
 use std::arch::x86_64::*;
 
 use super::super::avx512::Avx512F32;
-use crate::matrix::{BYTE_ROW, PART_ROW, TINY, VANISHING};
+use crate::matrix::{PART_ROW, TINY, VANISHING};
 use crate::transpose::turned;
 
 /// Cuts rows of 32 numbers into parts: `target[part · stride + row · 32 + column]`. Returns whether a number other than
@@ -183,102 +183,4 @@ pub(super) unsafe fn turn_rows(
         }
     }
     found != 0
-}
-
-/// As [`copy_rows`], for bytes in rows of 64.
-///
-/// # Safety
-///
-/// As [`copy_rows`].
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-pub(super) unsafe fn copy_byte_rows(
-    source: *const u8,
-    stride: isize,
-    count: usize,
-    channels: usize,
-    target: *mut u16,
-    (pitch, step): (usize, usize),
-) {
-    for position in 0..count {
-        for (number, first) in (0..channels).step_by(BYTE_ROW).enumerate() {
-            // SAFETY: the caller vouches for the channels of the position, and for the rows; the mask leaves out others.
-            unsafe {
-                let from = source.offset(position as isize * stride).add(first);
-                let row = _mm512_maskz_loadu_epi8(bytes_below(channels - first), from.cast());
-                _mm512_storeu_si512(target.add(position * pitch + number * step).cast(), row);
-            }
-        }
-    }
-}
-
-/// The first so many lanes of 64.
-fn bytes_below(lanes: usize) -> __mmask64 {
-    if lanes >= 64 { __mmask64::MAX } else { (1 << lanes) - 1 }
-}
-
-/// As [`turn_rows`], for bytes in rows of 64.
-///
-/// # Safety
-///
-/// As [`turn_rows`].
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-pub(super) unsafe fn turn_byte_rows(
-    source: *const u8,
-    distances: &[isize],
-    count: usize,
-    target: *mut u16,
-    pitch: usize,
-) {
-    let channel = |index: usize, first: usize, mask: __mmask64| {
-        let Some(&distance) = distances.get(index) else { return _mm512_setzero_si512() };
-        // SAFETY: the caller vouches for the channel's positions; the mask leaves out others.
-        unsafe { _mm512_maskz_loadu_epi8(mask, source.wrapping_offset(distance).wrapping_add(first).cast()) }
-    };
-    for first in (0..count).step_by(64) {
-        let there = (count - first).min(64);
-        let mask = bytes_below(there);
-        // Four channels at a time: positions 0 to 3, 4 to 7, 8 to 11 and 12 to 15 of every sixteen.
-        let mut quads = [[_mm512_setzero_ps(); 16]; 4];
-        for quad in 0..16 {
-            let [a, b, c, d] = std::array::from_fn(|index| channel(4 * quad + index, first, mask));
-            let low = [_mm512_unpacklo_epi8(a, b), _mm512_unpacklo_epi8(c, d)];
-            let high = [_mm512_unpackhi_epi8(a, b), _mm512_unpackhi_epi8(c, d)];
-            quads[0][quad] = _mm512_castsi512_ps(_mm512_unpacklo_epi16(low[0], low[1]));
-            quads[1][quad] = _mm512_castsi512_ps(_mm512_unpackhi_epi16(low[0], low[1]));
-            quads[2][quad] = _mm512_castsi512_ps(_mm512_unpacklo_epi16(high[0], high[1]));
-            quads[3][quad] = _mm512_castsi512_ps(_mm512_unpackhi_epi16(high[0], high[1]));
-        }
-        for (quarter, quads) in quads.into_iter().enumerate() {
-            // SAFETY: the caller vouches for AVX-512.
-            let rows = unsafe { turned::<Avx512F32>(quads) };
-            for (index, row) in rows.into_iter().enumerate() {
-                let position = index / 4 * 16 + quarter * 4 + index % 4;
-                if position < there {
-                    // SAFETY: the caller vouches for the rows of all positions.
-                    unsafe { _mm512_storeu_ps(target.add((first + position) * pitch).cast(), row) };
-                }
-            }
-        }
-    }
-}
-
-/// Makes floats of the integers that tiles of bytes left, in rows of columns, less a value per column.
-///
-/// # Safety
-///
-/// The CPU must have AVX-512.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-pub(super) unsafe fn integers_to_reals(sums: &mut [f32], less: &[i32]) {
-    for (column, less_of_column) in less.chunks_exact(16).enumerate() {
-        // SAFETY: a chunk has 16 elements.
-        let less_of_column = unsafe { _mm512_loadu_si512(less_of_column.as_ptr().cast()) };
-        for row in sums.chunks_exact_mut(less.len()) {
-            let sums = &mut row[column * 16..][..16];
-            // SAFETY: these are 16 elements of 32 bits.
-            unsafe {
-                let sum = _mm512_sub_epi32(_mm512_loadu_si512(sums.as_ptr().cast()), less_of_column);
-                _mm512_storeu_ps(sums.as_mut_ptr(), _mm512_cvtepi32_ps(sum));
-            }
-        }
-    }
 }

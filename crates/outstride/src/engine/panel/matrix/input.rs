@@ -180,7 +180,7 @@ impl<T: Real> Block<'_, T> {
                 }
             }
         };
-        let zero = x.zero_point() as i32 as u8;
+        let zero = session.zero_byte(x) as u8;
         let outside = u16::from_ne_bytes([zero, zero]);
         let fill = fill_of_steps(outside, step);
         copy_block(self.problem, self.begin(), self.channels, self.needed, self.strides, (target, fill), row);

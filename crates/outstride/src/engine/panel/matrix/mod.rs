@@ -113,15 +113,15 @@ impl<T: Real> MatrixSums<'_, T> {
         less: &mut Vec<i32>,
     ) {
         less.clear();
-        let zero_point = self.site.problem.x.zero_point().to_f64() as i32;
         let tap_sums = self.weights.tap_sums(self.site.group, panel);
         less.resize(prepared.width(), 0);
-        if zero_point == 0 || tap_sums.is_empty() {
+        let zero = T::as_f32_source(&self.site.problem.x).map_or(0, |x| self.session.zero_byte(x));
+        if zero == 0 || tap_sums.is_empty() {
             return;
         }
         for (tap, _) in self.taps(member, windows) {
             let sums = &tap_sums[tap * prepared.width()..][..prepared.width()];
-            less.iter_mut().zip(sums).for_each(|(less, sum)| *less += zero_point * sum);
+            less.iter_mut().zip(sums).for_each(|(less, sum)| *less += zero * sum);
         }
     }
 
@@ -202,9 +202,8 @@ impl<T: Real> MatrixSums<'_, T> {
         out: &mut [T],
     ) {
         let Problem { filter, finish, .. } = self.site.problem;
-        if let (Grain::Bytes { .. }, Some(sums)) = (self.weights.grain, T::as_f32_mut(out)) {
-            self.session.integers_to_reals(sums, less);
-            finish.apply(filter.kernels, out, prepared.scales);
+        if let (Grain::Bytes { .. }, Some(scales)) = (self.weights.grain, prepared.scales) {
+            finish.apply_to_integers(filter.kernels, out, scales, (self.session, less));
             return;
         }
         let tiny = self.input.tiny || self.weights.tiny;

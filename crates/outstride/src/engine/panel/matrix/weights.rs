@@ -64,7 +64,7 @@ impl MatrixWeights {
         let Form::Panels(Panels { panels, .. }) = &filter.form else {
             return Err("a depthwise filter has no panels");
         };
-        if !filter.kernels.has_matrix_tiles() {
+        if !filter.kernels.has_matrix_tiles(grain.dtype()) {
             return Err("there are no matrix tiles for the type on this CPU");
         }
         if filter.in_channels < WORTHWHILE_CHANNELS {

@@ -1,0 +1,93 @@
+//! Products of bytes by vectors, in the shape of matrix tiles: for CPUs that multiply bytes four to a sum, but have no tiles.
+//!
+//! The instruction takes unsigned inputs. Signed ones are copied with their highest bit turned over, which adds
+//! [`SIGNED_OFFSET`]; the engine subtracts it as it does a zero point.
+
+use std::arch::x86_64::*;
+
+use super::avx512::Avx512F32;
+use super::byte_rows;
+use crate::matrix::{BYTE_ROW, ByteKernels, FETCHED_BY_STEP, MatrixBlock, MatrixKernels, TILE_ROWS};
+use crate::simd::Simd;
+
+/// What is added to signed inputs.
+const SIGNED_OFFSET: u8 = 0x80;
+
+/// Bytes of a vector: four channels of 16 columns.
+const VECTOR: usize = 64;
+
+/// Channels that an instruction multiplies.
+const CHANNELS: usize = 4;
+
+/// Bytes of the weights of a tile of columns.
+const TILE_BYTES: usize = BYTE_ROW / CHANNELS * VECTOR;
+
+/// Computes a block of `ROW_TILES` by `COLUMN_TILES` tiles, so many rows of a tile at once.
+///
+/// # Safety
+///
+/// The CPU must have AVX-512 with VNNI, and all that the block names must be readable or writable.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+unsafe fn multiply<const ROW_TILES: usize, const COLUMN_TILES: usize, const ROWS: usize>(
+    block: &MatrixBlock<'_>,
+) {
+    for line in 0..block.steps.len() * FETCHED_BY_STEP * size_of::<u16>() / VECTOR {
+        // SAFETY: a hint; it reads nothing, and any address will do.
+        unsafe { Avx512F32::fetch(block.fetch.cast::<u8>().wrapping_add(line * VECTOR).cast()) };
+    }
+    for first in (0..ROW_TILES * TILE_ROWS).step_by(ROWS) {
+        let inputs = block.rows[first / TILE_ROWS].cast::<u8>().wrapping_add(first % TILE_ROWS * BYTE_ROW);
+        let out = block.out.wrapping_add(first * COLUMN_TILES * TILE_ROWS).cast::<__m512i>();
+        let mut sums = [[_mm512_setzero_si512(); COLUMN_TILES]; ROWS];
+        // SAFETY: the caller vouches for the steps' inputs and weights, and for the output.
+        unsafe {
+            if block.resume {
+                for (row, sums) in sums.iter_mut().enumerate() {
+                    for (column, sum) in sums.iter_mut().enumerate() {
+                        *sum = out.add(row * COLUMN_TILES + column).read_unaligned();
+                    }
+                }
+            }
+            for step in block.steps {
+                let inputs = inputs.wrapping_offset(step.input);
+                let weights = step.weights.cast::<u8>();
+                for quad in 0..BYTE_ROW / CHANNELS {
+                    let mut columns = [_mm512_setzero_si512(); COLUMN_TILES];
+                    for (column, weights_of_column) in columns.iter_mut().enumerate() {
+                        let from = weights.add(column * TILE_BYTES + quad * VECTOR);
+                        *weights_of_column = _mm512_loadu_si512(from.cast());
+                    }
+                    for (row, sums) in sums.iter_mut().enumerate() {
+                        let input = inputs.add(row * BYTE_ROW + quad * CHANNELS).cast::<i32>();
+                        let input = _mm512_set1_epi32(input.read_unaligned());
+                        for (sum, &weights) in sums.iter_mut().zip(&columns) {
+                            *sum = _mm512_dpbusd_epi32(*sum, input, weights);
+                        }
+                    }
+                }
+            }
+            for (row, sums) in sums.iter().enumerate() {
+                for (column, &sum) in sums.iter().enumerate() {
+                    out.add(row * COLUMN_TILES + column).write_unaligned(sum);
+                }
+            }
+        }
+    }
+}
+
+/// There is nothing to prepare or to give back.
+unsafe fn nothing() {}
+
+/// All of it as a table.
+pub(crate) const KERNELS: MatrixKernels = MatrixKernels {
+    configure: nothing,
+    release: nothing,
+    parts: None,
+    bytes: ByteKernels {
+        blocks: [[multiply::<4, 1, 16>, multiply::<2, 2, 8>]; 2],
+        copy_rows: [byte_rows::copy_rows::<0>, byte_rows::copy_rows::<SIGNED_OFFSET>],
+        turn_rows: [byte_rows::turn_rows::<0>, byte_rows::turn_rows::<SIGNED_OFFSET>],
+        signed_offset: SIGNED_OFFSET,
+        requantize: byte_rows::requantize,
+    },
+};
