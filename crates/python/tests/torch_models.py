@@ -117,8 +117,8 @@ class Clock:
 def steady_memory() -> None:
     """Keeps the C library from giving the memory of tensors back to the system, and asking for it anew, in every run.
 
-    It does so in some processes and not in others, depending on what else lies in its heap; in HiFi-GAN the page faults cost more
-    than the transposed convolutions.
+    It does so in some processes and not in others, depending on what else lies in its heap; in HiFi-GAN the page faults take as much
+    of the processors' time as the transposed convolutions.
     """
     trim_threshold, mmap_threshold = -1, -3
     with contextlib.suppress(AttributeError):  # other libraries have no such function
