@@ -110,8 +110,8 @@ pub(crate) struct PartKernels {
     pub(crate) blocks: [[BlockKernel; 2]; PARTS],
     /// By parts, less one.
     pub(crate) split: [SplitKernel; PARTS],
-    pub(crate) copy_rows: CopyKernel,
-    pub(crate) turn_rows: unsafe fn(*const u16, &[isize], usize, *mut u16, usize) -> bool,
+    pub(crate) copy_rows: CopyKernel<u16, bool>,
+    pub(crate) turn_rows: TurnKernel<u16, bool>,
     pub(crate) are_sound: unsafe fn(&[f32], bool) -> bool,
     pub(crate) add_bias: unsafe fn(&mut [f32], &[f32]) -> bool,
 }
@@ -121,8 +121,8 @@ pub(crate) struct PartKernels {
 pub(crate) struct ByteKernels {
     /// By tiles of columns, less one.
     pub(crate) blocks: [[BlockKernel; 2]; 2],
-    pub(crate) copy_rows: [unsafe fn(*const u8, isize, usize, usize, *mut u16, (usize, usize)); 2],
-    pub(crate) turn_rows: [unsafe fn(*const u8, &[isize], usize, *mut u16, usize); 2],
+    pub(crate) copy_rows: [CopyKernel<u8, ()>; 2],
+    pub(crate) turn_rows: [TurnKernel<u8, ()>; 2],
     /// What copying adds to signed inputs.
     pub(crate) signed_offset: u8,
     pub(crate) requantize: unsafe fn(&mut [f32], &[i32], &Requantization<'_>),
@@ -139,7 +139,10 @@ impl MatrixKernels {
 pub(crate) type BlockKernel = unsafe fn(&MatrixBlock<'_>);
 
 /// See [`MatrixSession::copy_rows`].
-pub(crate) type CopyKernel = unsafe fn(*const u16, isize, usize, usize, *mut u16, (usize, usize)) -> bool;
+pub(crate) type CopyKernel<Q, R> = unsafe fn(*const Q, isize, usize, usize, *mut u16, (usize, usize)) -> R;
+
+/// See [`MatrixSession::turn_rows`].
+pub(crate) type TurnKernel<Q, R> = unsafe fn(*const Q, &[isize], usize, *mut u16, usize) -> R;
 
 /// See [`MatrixSession::split`].
 pub(crate) type SplitKernel = unsafe fn(*const f32, usize, *mut u16, usize) -> bool;
