@@ -1,7 +1,7 @@
 //! From integer sums to the real numbers they stand for, and on to the integers that stand for these: one pass over the
 //! values, all steps in registers. Every operation rounds to 32 bits, whatever the vectors hold.
 
-use crate::simd::{Scalar, Simd};
+use crate::simd::{MAX_LANES, Scalar, Simd};
 
 /// What becomes of integer sums, in rows of columns.
 #[derive(Clone, Copy, Debug)]
@@ -220,9 +220,6 @@ unsafe fn real<S: Simd>(
         S::at_most(S::at_least(S::single(S::add(scaled, bias)), least), greatest)
     }
 }
-
-/// The most lanes of any vector.
-const MAX_LANES: usize = 16;
 
 /// # Safety
 ///

@@ -73,6 +73,9 @@ macro_rules! scalar {
 scalar!(f32);
 scalar!(f64);
 
+/// The most lanes of any vector.
+pub(crate) const MAX_LANES: usize = 16;
+
 /// The vector operations of one instruction set on one element type.
 ///
 /// # Safety

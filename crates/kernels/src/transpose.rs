@@ -1,10 +1,7 @@
 //! Turning rows into columns: how channels-first memory meets kernels whose vectors run over channels.
 
-use crate::simd::Simd;
+use crate::simd::{MAX_LANES, Simd};
 use crate::storage::{Convert, LINE};
-
-/// The most lanes of any vector.
-const MAX_LANES: usize = 16;
 
 /// From this many rows on it pays to begin with a few that lead to a line's begin.
 const LONG_RUN: usize = 4 * MAX_LANES;

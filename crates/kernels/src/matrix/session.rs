@@ -43,13 +43,15 @@ impl MatrixSession {
         unsafe { (self.parts().split[parts - 1])(source.as_ptr(), rows, target.as_mut_ptr(), stride) }
     }
 
-    /// Copies bf16 inputs, which are parts as they are, to rows of [`PART_ROW`] channels, as many steps of them as there are
-    /// channels for: at each of `count` positions, `stride` elements apart from index `first` on, `channels` channels side by
-    /// side, and zeros behind them. Returns whether a number other than zero was [tiny](super::TINY).
+    /// Copies inputs that tiles hold as they are, bf16 and bytes, to rows of [`PART_ROW`] or [`BYTE_ROW`] channels, as many steps
+    /// of them as there are channels for: at each of `count` positions, `stride` elements apart from index `first` on,
+    /// `channels` channels side by side. Behind them are zeros, or anything for bytes, which hold the
+    /// [zero byte](Self::zero_byte) in place of the zero point. Returns whether a bf16 other than zero was
+    /// [tiny](super::TINY).
     ///
     /// # Panics
     ///
-    /// If the source is not bf16, an element would lie outside it, or the target is too short.
+    /// If the source is of another type, an element would lie outside it, or the target is too short.
     pub fn copy_rows(
         &self,
         source: &Source<'_, f32>,
@@ -59,17 +61,22 @@ impl MatrixSession {
         channels: usize,
         target: PartRows<'_>,
     ) -> bool {
-        assert!(source.dtype() == DType::Bf16 && target.hold(count, channels.div_ceil(PART_ROW)));
-        let from = source.strided_runs(first, stride, count, channels).cast();
-        let memory = target.memory.as_mut_ptr();
+        assert!(target.hold(count, channels.div_ceil(row_channels(source.dtype()))));
+        let from = source.strided_runs(first, stride, count, channels);
+        let (memory, distances) = (target.memory.as_mut_ptr(), (target.pitch, target.step));
         // SAFETY: the session has the instructions; all positions are inside the source, and the target was just checked.
         unsafe {
-            (self.parts().copy_rows)(from, stride, count, channels, memory, (target.pitch, target.step))
+            if source.dtype() == DType::Bf16 {
+                return (self.parts().copy_rows)(from.cast(), stride, count, channels, memory, distances);
+            }
+            let signed = usize::from(source.dtype() == DType::I8);
+            (self.kernels.bytes.copy_rows[signed])(from, stride, count, channels, memory, distances);
         }
+        false
     }
 
-    /// As [`copy_rows`](Self::copy_rows), where positions are side by side, and channels at some distances from the
-    /// first.
+    /// As [`copy_rows`](Self::copy_rows), where positions are side by side, and the channels of one step at some distances
+    /// from the first.
     ///
     /// # Panics
     ///
@@ -82,59 +89,24 @@ impl MatrixSession {
         count: usize,
         target: PartRows<'_>,
     ) -> bool {
-        assert!(source.dtype() == DType::Bf16 && distances.len() <= PART_ROW && target.hold(count, 1));
-        let from = source.spread_runs(first, distances, count).cast();
+        assert!(distances.len() <= row_channels(source.dtype()) && target.hold(count, 1));
+        let from = source.spread_runs(first, distances, count);
+        let memory = target.memory.as_mut_ptr();
         // SAFETY: the session has the instructions; all channels are inside the source, and the target was just checked.
-        unsafe { (self.parts().turn_rows)(from, distances, count, target.memory.as_mut_ptr(), target.pitch) }
+        unsafe {
+            if source.dtype() == DType::Bf16 {
+                return (self.parts().turn_rows)(from.cast(), distances, count, memory, target.pitch);
+            }
+            let signed = usize::from(source.dtype() == DType::I8);
+            (self.kernels.bytes.turn_rows[signed])(from, distances, count, memory, target.pitch);
+        }
+        false
     }
 
     /// The byte that copies hold in place of a source's zero point.
     pub fn zero_byte(&self, source: &Source<'_, f32>) -> i32 {
         let offset = if source.dtype() == DType::I8 { self.kernels.bytes.signed_offset } else { 0 };
         source.zero_point() as i32 + i32::from(offset)
-    }
-
-    /// As [`copy_rows`](Self::copy_rows), for bytes in rows of [`BYTE_ROW`]. What they hold in place of the zero point is the
-    /// [zero byte](Self::zero_byte), and what lies behind the channels is anything.
-    ///
-    /// # Panics
-    ///
-    /// As [`copy_rows`](Self::copy_rows).
-    pub fn copy_byte_rows(
-        &self,
-        source: &Source<'_, f32>,
-        first: isize,
-        stride: isize,
-        count: usize,
-        channels: usize,
-        target: PartRows<'_>,
-    ) {
-        assert!(are_bytes(source.dtype()) && target.hold(count, channels.div_ceil(BYTE_ROW)));
-        let from = source.strided_runs(first, stride, count, channels);
-        let memory = target.memory.as_mut_ptr();
-        let copy = self.kernels.bytes.copy_rows[usize::from(source.dtype() == DType::I8)];
-        // SAFETY: as for `copy_rows`.
-        unsafe { copy(from, stride, count, channels, memory, (target.pitch, target.step)) }
-    }
-
-    /// As [`turn_rows`](Self::turn_rows), for bytes in rows of [`BYTE_ROW`].
-    ///
-    /// # Panics
-    ///
-    /// As [`turn_rows`](Self::turn_rows).
-    pub fn turn_byte_rows(
-        &self,
-        source: &Source<'_, f32>,
-        first: isize,
-        distances: &[isize],
-        count: usize,
-        target: PartRows<'_>,
-    ) {
-        assert!(are_bytes(source.dtype()) && distances.len() <= BYTE_ROW && target.hold(count, 1));
-        let from = source.spread_runs(first, distances, count);
-        let turn = self.kernels.bytes.turn_rows[usize::from(source.dtype() == DType::I8)];
-        // SAFETY: as for `turn_rows`.
-        unsafe { turn(from, distances, count, target.memory.as_mut_ptr(), target.pitch) }
     }
 
     /// As [`multiply`](Self::multiply), for bytes: the sums are integers of 32 bits.
@@ -213,6 +185,15 @@ impl MatrixSession {
     pub fn add_bias(&self, sums: &mut [f32], bias: &[f32]) -> bool {
         // SAFETY: the session has the instructions.
         unsafe { (self.parts().add_bias)(sums, bias) }
+    }
+}
+
+/// Channels of a row of inputs that tiles hold as they are.
+fn row_channels(dtype: DType) -> usize {
+    match dtype {
+        DType::Bf16 => PART_ROW,
+        DType::I8 | DType::U8 => BYTE_ROW,
+        other => panic!("tiles do not hold {other} as it is"),
     }
 }
 

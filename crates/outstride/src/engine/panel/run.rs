@@ -63,20 +63,14 @@ impl PanelPlan {
         let mut taps = Taps::new(self.blocks.size);
         let most_rows = filter.kernels.panel_rows();
         let tile_len = most_rows * 2 * filter.kernels.lanes();
-        // Positions and runs are the same for all bundles that have all positions of the box.
-        let mut known: Option<(Vec<Span>, Positions, Stretches)> = None;
+        let mut known = None;
         for bundle in self.bundles.iter() {
             let Some(own) = own_spans(&task.spans, bundle) else { continue };
-            let (spans, positions, stretches) = match known.take().filter(|(known, ..)| *known == own) {
-                Some(same) => known.insert(same),
-                None => {
-                    let strides = output_strides(problem);
-                    let positions =
-                        Positions::in_tiles(&own, &self.order, &input.strides, &strides, most_rows);
-                    let stretches = Stretches::new(problem, bundle, &own, &self.order);
-                    known.insert((own, positions, stretches))
-                }
-            };
+            let (spans, (positions, stretches)) = made_for(own, &mut known, |own| {
+                let strides = output_strides(problem);
+                let positions = Positions::in_tiles(own, &self.order, &input.strides, &strides, most_rows);
+                (positions, Stretches::new(problem, bundle, own, &self.order))
+            });
             let site = Site { problem, group: task.group, bundle, spans, positions };
             let from = VectorSums { site: &site, input: &input, blocks: self.blocks };
             let at_once =
@@ -104,20 +98,15 @@ impl PanelPlan {
         let Scratch { input, sums, parts, .. } = scratch;
         let needed = self.needed(&problem.axes, &task.spans);
         let input = PartsInput::copied(problem, task.group, &needed, &self.order, &session, input, parts);
-        let mut known: Option<(Vec<Span>, Positions, Vec<isize>, Stretches)> = None;
+        let mut known = None;
         for bundle in self.bundles.iter() {
             let Some(own) = own_spans(&task.spans, bundle) else { continue };
-            let (spans, positions, begins, stretches) = match known.take().filter(|(known, ..)| *known == own)
-            {
-                Some(same) => known.insert(same),
-                None => {
-                    let strides = output_strides(problem);
-                    let (positions, begins) =
-                        Positions::in_strips(&own, &self.order, &input.strides, &strides, TILE_ROWS);
-                    let stretches = Stretches::new(problem, bundle, &own, &self.order);
-                    known.insert((own, positions, begins, stretches))
-                }
-            };
+            let (spans, (positions, begins, stretches)) = made_for(own, &mut known, |own| {
+                let strides = output_strides(problem);
+                let (positions, begins) =
+                    Positions::in_strips(own, &self.order, &input.strides, &strides, TILE_ROWS);
+                (positions, begins, Stretches::new(problem, bundle, own, &self.order))
+            });
             let site = Site { problem, group: task.group, bundle, spans, positions };
             let from = MatrixSums { site: &site, begins, input: &input, weights, session: &session };
             let mut row_blocks = RowBlocksOfBundle::default();
@@ -145,15 +134,18 @@ impl PanelPlan {
         let input = Input::copied(problem, task.group, self.blocks, needed, input);
         let (most_rows, columns) = (filter.kernels.panel_rows(), 2 * filter.kernels.lanes());
         let tile_len = most_rows * columns;
+        let mut known = None;
         for bundle in self.bundles.iter() {
             let Some(own) = own_spans(&task.spans, bundle) else { continue };
-            let strides = output_strides(problem);
-            let positions = Positions::in_tiles(&own, &self.order, &input.strides, &strides, most_rows);
-            let mut stretches = Stretches::new(problem, bundle, &own, &self.order);
-            let mut tiles = Tiles::new(scheme, &own, &self.order);
-            let site = Site { problem, group: task.group, bundle, spans: &own, positions: &positions };
+            let (spans, (positions, tiles, stretches)) = made_for(own, &mut known, |own| {
+                let strides = output_strides(problem);
+                let positions = Positions::in_tiles(own, &self.order, &input.strides, &strides, most_rows);
+                let tiles = Tiles::new(scheme, own, &self.order);
+                (positions, tiles, Stretches::new(problem, bundle, own, &self.order))
+            });
+            let site = Site { problem, group: task.group, bundle, spans, positions };
             let len = Points::<T>::len(bundle, scheme, tiles.len(), filter.in_channels);
-            let points = Points::new(&site, scheme, &tiles, &input, points.at_least(len));
+            let points = Points::new(&site, scheme, tiles, &input, points.at_least(len));
             let from = WinogradSums { site: &site, points: &points, weights };
             let rows = self.rows_of_panel(bundle, positions.tiles() * most_rows, tiles.len());
             let at_once = self.panels_at_once(filter, bundle, rows);
@@ -166,8 +158,8 @@ impl PanelPlan {
                 let sums = sums.at_least(panels.len());
                 let after = Some(range.end).filter(|&after| after < share.end);
                 let stores = self.position_stores(&site, &panels);
-                from.compute(&panels, (first, after), &mut tiles, &stores, products, sums);
-                self.store_planes(&site, &mut stretches, &panels, sums);
+                from.compute(&panels, (first, after), tiles, &stores, products, sums);
+                self.store_planes(&site, stretches, &panels, sums);
             }
         }
     }
@@ -202,6 +194,21 @@ fn own_spans(spans: &[Span], bundle: &Bundle) -> Option<Vec<Span>> {
     let counts = spans.iter().zip(&bundle.counts);
     let own: Vec<Span> = counts.map(|(span, &count)| span.intersect(&Span { first: 0, count })).collect();
     own.iter().all(|span| span.count > 0).then_some(own)
+}
+
+/// What is made for some positions, or what was `known` of the same: most bundles have all positions of the box.
+fn made_for<R>(
+    own: Vec<Span>,
+    known: &mut Option<(Vec<Span>, R)>,
+    make: impl FnOnce(&[Span]) -> R,
+) -> &mut (Vec<Span>, R) {
+    match known.take().filter(|(spans, _)| *spans == own) {
+        Some(same) => known.insert(same),
+        None => {
+            let made = make(&own);
+            known.insert((own, made))
+        }
+    }
 }
 
 /// Per axis, from the outputs of a position to those of the next.

@@ -58,9 +58,8 @@ impl<'a> PartsInput<'a> {
             let first = number * channels_at_once;
             let there = channels_at_once.min(channels - first);
             let block = Block { problem, group, first, channels: there, needed, strides: &element_strides };
-            tiny |= match (T::as_f32_source(&problem.x), problem.filter.grain()) {
-                (Some(x), Grain::Bytes { .. }) => block.copy_bytes(x, session, parts, step_len),
-                (Some(x), _) if is_copied => block.copy_parts(x, session, parts, step_len),
+            tiny |= match T::as_f32_source(&problem.x) {
+                Some(x) if is_copied => block.copy(x, session, parts, step_len),
                 _ => block.split(count, session, whole.at_least(positions * PART_ROW), parts, part_stride),
             };
         }
@@ -128,14 +127,8 @@ impl<T: Real> Block<'_, T> {
         T::as_f32(whole).is_some_and(|whole| session.split(parts, whole, target, part_stride))
     }
 
-    /// Copies numbers that are parts as they are. Returns whether some are tiny.
-    fn copy_parts(
-        &self,
-        x: &Source<'_, f32>,
-        session: &MatrixSession,
-        target: &mut [u16],
-        step: usize,
-    ) -> bool {
+    /// Copies numbers that tiles hold as they are, and outside the input what stands for zero. Returns whether some are tiny.
+    fn copy(&self, x: &Source<'_, f32>, session: &MatrixSession, target: &mut [u16], step: usize) -> bool {
         let along = self.problem.axes[self.needed.len() - 1].x_stride;
         let mut tiny = false;
         let row = |from: isize, distances: &[isize], count: usize, target: &mut [u16], pitch: usize| {
@@ -152,39 +145,13 @@ impl<T: Real> Block<'_, T> {
                 })
             };
         };
-        let fill = fill_of_steps(0, step);
+        let zero = match self.problem.filter.grain() {
+            Grain::Parts(_) => 0,
+            Grain::Bytes { .. } => session.zero_byte(x) as u8,
+        };
+        let fill = fill_of_steps(u16::from_ne_bytes([zero, zero]), step);
         copy_block(self.problem, self.begin(), self.channels, self.needed, self.strides, (target, fill), row);
         tiny
-    }
-
-    /// Copies bytes, and outside the input what stands for zero. None of them is tiny.
-    fn copy_bytes(
-        &self,
-        x: &Source<'_, f32>,
-        session: &MatrixSession,
-        target: &mut [u16],
-        step: usize,
-    ) -> bool {
-        let along = self.problem.axes[self.needed.len() - 1].x_stride;
-        let row = |from: isize, distances: &[isize], count: usize, target: &mut [u16], pitch: usize| {
-            if self.problem.x_channel_stride == 1 {
-                let rows = PartRows { memory: target, pitch, step };
-                session.copy_byte_rows(x, from, along, count, self.channels, rows);
-            } else if along == 1 {
-                session.turn_byte_rows(x, from, distances, count, PartRows { memory: target, pitch, step });
-            } else {
-                for position in 0..count {
-                    let memory = &mut target[position * pitch..];
-                    let from = from + position as isize * along;
-                    session.turn_byte_rows(x, from, distances, 1, PartRows { memory, pitch, step });
-                }
-            }
-        };
-        let zero = session.zero_byte(x) as u8;
-        let outside = u16::from_ne_bytes([zero, zero]);
-        let fill = fill_of_steps(outside, step);
-        copy_block(self.problem, self.begin(), self.channels, self.needed, self.strides, (target, fill), row);
-        false
     }
 }
 

@@ -27,12 +27,8 @@ impl Tiles {
     pub(in crate::engine::panel) fn new(scheme: &Scheme, spans: &[Span], order: &[usize]) -> Self {
         let outputs = scheme.outputs();
         let (strides, _) = position_strides(spans, order);
-        let tiled: Vec<Span> = spans
-            .iter()
-            .zip(&outputs)
-            .map(|(span, &outputs)| Span { first: 0, count: span.count.div_ceil(outputs) })
-            .collect();
-        let whole: Vec<Span> = outputs.iter().map(|&count| Span { first: 0, count }).collect();
+        let tiled: Vec<usize> =
+            spans.iter().zip(&outputs).map(|(span, &outputs)| span.count.div_ceil(outputs)).collect();
         let mut tiles = Tiles {
             firsts: Vec::new(),
             numbers: Vec::new(),
@@ -43,7 +39,7 @@ impl Tiles {
         for_each_index(&tiled, |tile| {
             let first = tile.iter().zip(&outputs).map(|(&tile, &outputs)| tile * outputs);
             tiles.firsts.extend(first.zip(spans).map(|(first, span)| span.first + first as i64));
-            for_each_index(&whole, |output| {
+            for_each_index(&outputs, |output| {
                 let mut number = Some(0);
                 for axis in 0..spans.len() {
                     let index = tile[axis] * outputs[axis] + output[axis];
@@ -97,15 +93,14 @@ impl Tiles {
     }
 }
 
-/// Every index of some spans, the last axis fastest, counted from 0.
-fn for_each_index(spans: &[Span], mut visit: impl FnMut(&[usize])) {
-    let mut index = vec![0; spans.len()];
-    let count: usize = spans.iter().map(|span| span.count).product();
-    for _ in 0..count {
+/// Every index below some counts, the last axis fastest.
+fn for_each_index(counts: &[usize], mut visit: impl FnMut(&[usize])) {
+    let mut index = vec![0; counts.len()];
+    for _ in 0..counts.iter().product() {
         visit(&index);
-        for axis in (0..spans.len()).rev() {
+        for axis in (0..counts.len()).rev() {
             index[axis] += 1;
-            if index[axis] < spans[axis].count {
+            if index[axis] < counts[axis] {
                 break;
             }
             index[axis] = 0;
