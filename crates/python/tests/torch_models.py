@@ -127,8 +127,8 @@ def steady_memory() -> None:
         allocator.mallopt(mmap_threshold, 1 << 25)
 
 
-FEWEST_RUNS = 100
-"""So that the interval around a median is of a few percent, on a shared machine too."""
+FEWEST_RUNS = 400
+"""So that the interval around a median is of about a percent, on a shared machine too."""
 
 
 def compare(model: nn.Module, x: Tensor, seconds: float) -> str:
