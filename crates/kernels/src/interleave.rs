@@ -1,28 +1,113 @@
-//! Storing outputs of two phases in turns.
+//! Storing the outputs of phases in turns.
 
+use crate::simd::Simd;
 use crate::storage::Convert;
+use crate::transpose::{shuffled, transpose};
 
-/// Writes `even[0], odd[0], even[1], odd[1], …` to `target`.
+/// Writes `runs[0][0], runs[1][0], …, runs[0][1], runs[1][1], …` to `target`, of so many values per run; runs are given by their
+/// distances from `source`.
 ///
 /// # Safety
 ///
-/// The CPU must have `S`'s instruction set; `odd` must be as long as `even`, and `target` writable for twice that.
+/// The CPU must have `S`'s instruction set; `len` values of every run must be readable, and `target` writable for all of
+/// them.
 #[inline(always)]
-pub(crate) unsafe fn interleave<S: Convert<To>, To>(even: &[S::Scalar], odd: &[S::Scalar], target: *mut To) {
-    let whole = even.len() / S::LANES * S::LANES;
-    for first in (0..whole).step_by(S::LANES) {
-        // SAFETY: the caller vouches for the instruction set, the lengths and the target.
-        unsafe {
-            let [low, high] = S::zip(S::load(even.as_ptr().add(first)), S::load(odd.as_ptr().add(first)));
-            S::store_as(target.add(2 * first), low);
-            S::store_as(target.add(2 * first + S::LANES), high);
+pub(crate) unsafe fn interleave<S: Simd<Scalar = T> + Convert<T> + Convert<To>, T, To>(
+    source: *const T,
+    runs: &[isize],
+    len: usize,
+    target: *mut To,
+) {
+    // SAFETY: handed on from the caller.
+    unsafe {
+        match runs.len() {
+            2 => in_turns::<S, To, 2>(source, runs, len, target),
+            4 => in_turns::<S, To, 4>(source, runs, len, target),
+            8 => in_turns::<S, To, 8>(source, runs, len, target),
+            several => transpose::<S, T, To>(source, runs, len, target, several as isize),
         }
     }
-    for index in whole..even.len() {
-        // SAFETY: as above.
+}
+
+/// Of a power of two of runs.
+///
+/// # Safety
+///
+/// As [`interleave`].
+#[inline(always)]
+unsafe fn in_turns<S: Convert<To>, To, const RUNS: usize>(
+    source: *const S::Scalar,
+    runs: &[isize],
+    len: usize,
+    target: *mut To,
+) {
+    for first in (0..len).step_by(S::LANES) {
+        let target = target.wrapping_add(RUNS * first);
+        let there = len - first;
+        // SAFETY: the caller vouches for the instruction set, the runs and the target; masks leave out what is not there.
         unsafe {
-            target.add(2 * index).write(S::scalar_to(even[index]));
-            target.add(2 * index + 1).write(S::scalar_to(odd[index]));
+            let mut vectors = [S::splat(S::Scalar::default()); RUNS];
+            if there >= S::LANES {
+                for (vector, &run) in vectors.iter_mut().zip(runs) {
+                    *vector = S::load(source.offset(run).add(first));
+                }
+                for (index, vector) in shuffled::<S, RUNS>(vectors, RUNS).into_iter().enumerate() {
+                    S::store_as(target.add(index * S::LANES), vector);
+                }
+            } else {
+                let read = S::mask(0, there);
+                for (vector, &run) in vectors.iter_mut().zip(runs) {
+                    *vector = S::load_masked(source.offset(run).add(first), read);
+                }
+                for (index, vector) in shuffled::<S, RUNS>(vectors, RUNS).into_iter().enumerate() {
+                    let written = S::mask(0, (RUNS * there).saturating_sub(index * S::LANES));
+                    S::store_masked_as(target.wrapping_add(index * S::LANES), vector, written);
+                }
+            }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use half::bf16;
+    use outstride_spec::IntegerOverflow;
+
+    use crate::isa::Isa;
+    use crate::storage::{Output, Stored};
+    use crate::table::{Real, kernels};
+
+    fn takes_turns<T: Real, Q: Stored<T>>() {
+        for kernels in Isa::ALL.into_iter().filter_map(kernels::<T>) {
+            for runs in 1..10 {
+                for len in [1usize, 2, 7, 16, 17, 40, 63] {
+                    let source: Vec<T> =
+                        (0..runs * 64).map(|value| T::from_f64((value % 256) as f64)).collect();
+                    let distances: Vec<isize> = (0..runs as isize).rev().map(|run| run * 64).collect();
+                    let mut target = vec![Q::default(); runs * len + 5];
+                    // SAFETY: runs are 64 elements long, and this is the only thread.
+                    unsafe {
+                        let target = Output::new(&mut target, kernels, IntegerOverflow::default());
+                        target.write_interleaved(3, source.as_ptr(), &distances, len);
+                    }
+                    for (index, &value) in target.iter().enumerate() {
+                        let expected = match index.checked_sub(3) {
+                            Some(index) if index < runs * len => {
+                                source[distances[index % runs] as usize + index / runs]
+                            }
+                            _ => T::default(),
+                        };
+                        assert_eq!(value.widen(), expected, "{kernels:?}, {runs} of {len} at {index}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn runs_take_turns() {
+        takes_turns::<f32, f32>();
+        takes_turns::<f64, f64>();
+        takes_turns::<f32, bf16>();
     }
 }

@@ -6,7 +6,7 @@
 //! | kernel | lanes of a vector | used for |
 //! |---|---|---|
 //! | [`panel`](PanelTile) | output channels (and phases) | channels-last input, small maps, large strides |
-//! | [`pixel`](PixelTile) | neighbouring positions of a row | channels-first input |
+//! | [`pixel`](PixelTiles) | neighbouring positions | channels-first input |
 //! | [`lane`](LaneTile) | channels, each with its own weights | depthwise, channels-last |
 //! | [`winograd`](WinogradInput) | as `panel`, between transforms that save products | many channels, phases of two or three taps |
 //! | [`tile`](MatrixBlock) | matrix tiles of positions × output channels | many channels, where the CPU has such tiles |
@@ -43,7 +43,7 @@ pub use matrix::{
 };
 pub use pages::prefer_huge_pages;
 pub use panel::{MAX_ROWS, PanelTap, PanelTile};
-pub use pixel::{MAX_COLUMNS, PixelTap, PixelTile};
+pub use pixel::{MAX_COLUMNS, PixelTap, PixelTiles};
 pub use quantize::{Requantization, UNBOUNDED};
 pub use simd::Scalar;
 pub use storage::{Output, Source, Storage, Stored, settle};

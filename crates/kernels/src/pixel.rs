@@ -1,8 +1,8 @@
-//! Tiles whose vectors run over neighbouring positions of a row: `columns × (VECTORS · LANES)` sums, one broadcast
-//! weight per column (an output channel).
+//! Tiles whose vectors run over neighbouring positions: `columns × (VECTORS · LANES)` sums, one broadcast weight per
+//! column (an output channel, or a phase of it).
 //!
 //! ```text
-//! tile[column][position] = bias[column] + Σ over taps, channels  x(tap)[channel][position] · weights(tap)[channel][column]
+//! tile[column][position] = bias[column] + Σ over channels, taps  x(tap)[channel][position] · weights(tap)[channel][column]
 //! ```
 
 use crate::simd::{Scalar, Simd};
@@ -12,106 +12,142 @@ pub const MAX_COLUMNS: usize = 14;
 
 /// One tap of a pixel tile.
 #[derive(Clone, Copy, Debug)]
-pub struct PixelTap<T> {
-    /// Channel 0 at the tile's first position, which need not be inside the input.
-    pub input: *const T,
-    /// `[channel][column]`, at the tile's first column.
-    pub weights: *const T,
-    /// The positions `from..to` lie inside the input; the others read as zero.
-    pub from: usize,
-    /// See `from`.
-    pub to: usize,
+pub struct PixelTap {
+    /// From a position to the input that the tap reads for it.
+    pub input: isize,
+    /// Where its weights `[channel][column]` begin.
+    pub weights: usize,
+    /// The columns that it feeds, one bit each; what its other weights are does not matter.
+    pub feeds: u32,
 }
 
-/// A tile to compute.
+/// Tiles to compute, one behind the other.
 #[derive(Clone, Copy, Debug)]
-pub struct PixelTile<'a, T> {
-    /// The taps, summed in this order.
-    pub taps: &'a [PixelTap<T>],
+pub struct PixelTiles<'a, T> {
+    /// The taps, summed in this order for every channel.
+    pub taps: &'a [PixelTap],
+    /// Channel 0 at the first tile's first position.
+    pub input: *const T,
+    /// What the taps' weights are counted from.
+    pub weights: *const T,
     /// Channels to sum over, in rising order.
     pub channels: usize,
     /// Distance between channels in the input.
-    pub channel_stride: isize,
+    pub channel_stride: usize,
     /// Distance between channels in the weights.
     pub weight_stride: usize,
     /// One value per column.
     pub bias: &'a [T],
+    /// How many tiles.
+    pub count: usize,
+    /// Distance between columns in the output.
+    pub pitch: usize,
 }
 
-/// Computes the tile into `out`, `[column][position]`. Returns whether every sum was finite.
+/// Computes the tiles into `out`, `[column][position]`. Returns whether every sum was finite.
 ///
 /// # Safety
 ///
-/// The CPU must have `S`'s instruction set. Each tap's input must be readable at every channel for the positions
-/// `from..to`, its weights at every channel for `COLUMNS` columns.
+/// The CPU must have `S`'s instruction set. At every channel, each tap's input must be readable for all positions of all
+/// tiles, its weights for `COLUMNS` columns.
 #[inline(always)]
 pub(crate) unsafe fn pixel<S: Simd, const COLUMNS: usize, const VECTORS: usize>(
-    tile: &PixelTile<'_, S::Scalar>,
+    tiles: &PixelTiles<'_, S::Scalar>,
     out: &mut [S::Scalar],
 ) -> bool {
     let width = VECTORS * S::LANES;
-    assert!(tile.bias.len() >= COLUMNS && out.len() >= COLUMNS * width);
+    assert!(tiles.bias.len() >= COLUMNS && tiles.pitch >= tiles.count * width);
+    assert!(out.len() >= (COLUMNS - 1) * tiles.pitch + tiles.count * width);
+    let all = (1 << COLUMNS) - 1;
     // SAFETY: the caller vouches for the instruction set, inputs and weights; bias and out were just checked.
     unsafe {
         let zero = S::splat(S::Scalar::default());
-        let mut sums = [[zero; VECTORS]; COLUMNS];
-        for tap in tile.taps {
-            let mut weights = tap.weights;
-            let mut input = tap.input;
-            if tap.from == 0 && tap.to >= width {
-                for _ in 0..tile.channels {
-                    let mut positions = [zero; VECTORS];
-                    for vector in 0..VECTORS {
-                        positions[vector] = S::load(input.add(vector * S::LANES));
-                    }
-                    accumulate::<S, COLUMNS, VECTORS>(&mut sums, &positions, weights);
-                    weights = weights.wrapping_add(tile.weight_stride);
-                    input = input.wrapping_offset(tile.channel_stride);
-                }
-            } else {
-                let mut masks = [S::mask(0, 0); VECTORS];
-                for vector in 0..VECTORS {
-                    let first = vector * S::LANES;
-                    masks[vector] = S::mask(tap.from.saturating_sub(first), tap.to.saturating_sub(first));
-                }
-                for _ in 0..tile.channels {
-                    let mut positions = [zero; VECTORS];
-                    for vector in 0..VECTORS {
-                        positions[vector] =
-                            S::load_masked(input.wrapping_add(vector * S::LANES), masks[vector]);
-                    }
-                    accumulate::<S, COLUMNS, VECTORS>(&mut sums, &positions, weights);
-                    weights = weights.wrapping_add(tile.weight_stride);
-                    input = input.wrapping_offset(tile.channel_stride);
-                }
-            }
-        }
         let mut trace = zero;
-        for column in 0..COLUMNS {
-            let bias = S::splat(tile.bias[column]);
-            for vector in 0..VECTORS {
-                // Zero times anything but a finite value is NaN.
-                trace = S::multiply_add(sums[column][vector], zero, trace);
-                let sum = S::add(sums[column][vector], bias);
-                S::store(out.as_mut_ptr().add(column * width + vector * S::LANES), sum);
+        for tile in 0..tiles.count {
+            let mut sums = [[zero; VECTORS]; COLUMNS];
+            let mut input = tiles.input.wrapping_add(tile * width);
+            let mut weights = tiles.weights;
+            for _ in 0..tiles.channels {
+                for tap in tiles.taps {
+                    let (input, weights) =
+                        (input.wrapping_offset(tap.input), weights.wrapping_add(tap.weights));
+                    if tap.feeds == all {
+                        accumulate::<S, COLUMNS, VECTORS>(&mut sums, input, weights);
+                    } else {
+                        accumulate_some::<S, COLUMNS, VECTORS>(&mut sums, input, weights, tap.feeds);
+                    }
+                }
+                input = input.wrapping_add(tiles.channel_stride);
+                weights = weights.wrapping_add(tiles.weight_stride);
+            }
+            for column in 0..COLUMNS {
+                let bias = S::splat(tiles.bias[column]);
+                let out = out.as_mut_ptr().add(column * tiles.pitch + tile * width);
+                for vector in 0..VECTORS {
+                    // Zero times anything but a finite value is NaN.
+                    trace = S::multiply_add(sums[column][vector], zero, trace);
+                    S::store(out.add(vector * S::LANES), S::add(sums[column][vector], bias));
+                }
             }
         }
         !S::any_nan(trace)
     }
 }
 
+/// One channel of one tap. What there is less of, weights or inputs, stays in registers meanwhile.
+///
 /// # Safety
 ///
-/// As [`pixel`], for one channel of one tap.
+/// As [`pixel`].
 #[inline(always)]
 unsafe fn accumulate<S: Simd, const COLUMNS: usize, const VECTORS: usize>(
     sums: &mut [[S::Vector; VECTORS]; COLUMNS],
-    positions: &[S::Vector; VECTORS],
+    input: *const S::Scalar,
     weights: *const S::Scalar,
 ) {
-    for column in 0..COLUMNS {
-        // SAFETY: the caller vouches for the instruction set and `COLUMNS` weights.
-        unsafe {
+    // SAFETY: the caller vouches for the instruction set, inputs and weights.
+    unsafe {
+        let zero = S::splat(S::Scalar::default());
+        if COLUMNS <= VECTORS {
+            let mut kept = [zero; COLUMNS];
+            for column in 0..COLUMNS {
+                kept[column] = S::splat(weights.add(column).read());
+            }
+            for vector in 0..VECTORS {
+                let positions = S::load(input.add(vector * S::LANES));
+                for column in 0..COLUMNS {
+                    sums[column][vector] = S::multiply_add(kept[column], positions, sums[column][vector]);
+                }
+            }
+        } else {
+            let all = u32::MAX;
+            accumulate_some::<S, COLUMNS, VECTORS>(sums, input, weights, all);
+        }
+    }
+}
+
+/// One channel of one tap, for some of the columns.
+///
+/// # Safety
+///
+/// As [`pixel`].
+#[inline(always)]
+unsafe fn accumulate_some<S: Simd, const COLUMNS: usize, const VECTORS: usize>(
+    sums: &mut [[S::Vector; VECTORS]; COLUMNS],
+    input: *const S::Scalar,
+    weights: *const S::Scalar,
+    feeds: u32,
+) {
+    // SAFETY: the caller vouches for the instruction set, inputs and weights.
+    unsafe {
+        let mut positions = [S::splat(S::Scalar::default()); VECTORS];
+        for vector in 0..VECTORS {
+            positions[vector] = S::load(input.add(vector * S::LANES));
+        }
+        for column in 0..COLUMNS {
+            if feeds >> column & 1 == 0 {
+                continue;
+            }
             let weight = S::splat(weights.add(column).read());
             for vector in 0..VECTORS {
                 sums[column][vector] = S::multiply_add(weight, positions[vector], sums[column][vector]);
@@ -121,7 +157,7 @@ unsafe fn accumulate<S: Simd, const COLUMNS: usize, const VECTORS: usize>(
 }
 
 /// A pixel kernel: see [`pixel`].
-pub(crate) type PixelKernel<T> = unsafe fn(&PixelTile<'_, T>, &mut [T]) -> bool;
+pub(crate) type PixelKernel<T> = unsafe fn(&PixelTiles<'_, T>, &mut [T]) -> bool;
 
 /// The pixel kernels of an instruction set.
 #[derive(Clone, Copy)]

@@ -10,7 +10,7 @@ use crate::lane::{LaneKernel, LaneTile, lane};
 use crate::matrix::{MatrixKernels, MatrixSession, PARTS, dtype_of_parts};
 use crate::panel::{MAX_ROWS, PanelKernels, PanelTile, panel};
 use crate::peak::{self, Probes};
-use crate::pixel::{PixelKernels, PixelTile, pixel};
+use crate::pixel::{PixelKernels, PixelTiles, pixel};
 use crate::portable::Portable;
 use crate::quantize::{Requantization, requantize};
 use crate::simd::Scalar;
@@ -145,24 +145,23 @@ impl<T: Real> Kernels<T> {
         self.pixel.by_vectors.iter().map(|&(vectors, kernels)| (kernels.len(), vectors))
     }
 
-    /// Computes a pixel tile of `columns` by `vectors` vectors into `out`, `[column][position]`. Returns whether every
-    /// sum was finite.
+    /// Computes pixel tiles of `columns` by `vectors` vectors into `out`, `[column][position]`. Returns whether every sum was
+    /// finite.
     ///
     /// # Safety
     ///
-    /// Each tap's input must be readable at each of the tile's channels for its positions `from..to`, its weights at
-    /// each channel for `columns` columns.
+    /// At each channel, every tap's input must be readable for all positions of all tiles, its weights for `columns` columns.
     pub unsafe fn pixel(
         &self,
         columns: usize,
         vectors: usize,
-        tile: &PixelTile<'_, T>,
+        tiles: &PixelTiles<'_, T>,
         out: &mut [T],
     ) -> bool {
         let kernels = self.pixel.by_vectors.iter().find(|&&(have, _)| have == vectors);
         let Some((_, kernels)) = kernels else { panic!("there is no pixel kernel of {vectors} vectors") };
         // SAFETY: as for `panel`.
-        unsafe { kernels[columns - 1](tile, out) }
+        unsafe { kernels[columns - 1](tiles, out) }
     }
 
     /// Computes one position of a depthwise layer. Returns whether every sum was finite.
@@ -352,11 +351,11 @@ macro_rules! kernels_of {
 
         $(#[target_feature(enable = $feature)])*
         unsafe fn pixel_kernel<const COLUMNS: usize, const VECTORS: usize>(
-            tile: &PixelTile<'_, T>,
+            tiles: &PixelTiles<'_, T>,
             out: &mut [T],
         ) -> bool {
             // SAFETY: the features are those of the instruction set; the caller vouches for the rest.
-            unsafe { pixel::<$simd, COLUMNS, VECTORS>(tile, out) }
+            unsafe { pixel::<$simd, COLUMNS, VECTORS>(tiles, out) }
         }
 
         $(#[target_feature(enable = $feature)])*
@@ -497,8 +496,8 @@ macro_rules! table_of {
                     $avx512, Isa::Avx512, $lanes512, ["avx512f", "avx512bw", "avx512dq", "avx512vl", "fma"],
                     narrow_of!($type, $avx512, ["avx512f", "avx512bw", "avx512dq", "avx512vl", "fma"]),
                     panel rows [1 2 4 6 8 10 12 14],
-                    pixel [1 2 3] x 8 [1 2 3 4 5 6 7] x 4 [1 2 3 4 5 6 7 8 9 10 11 12 13 14] x 2
-                        [1 2 3 4 5 6 7 8 9 10 11 12 13 14] x 1
+                    pixel [1 2 3] x 8 [1 2 3 4] x 6 [1 2 3 4 5 6] x 4 [1 2 3 4 5 6 7 8 9] x 3
+                        [1 2 3 4 5 6 7 8 9 10 11 12 13 14] x 2 [1 2 3 4 5 6 7 8 9 10 11 12 13 14] x 1
                 );
                 static TABLE: [Kernels<$type>; 5] = [
                     Kernels { isa: Isa::Amx, matrix: $amx, ..AVX512 },

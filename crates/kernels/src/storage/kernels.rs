@@ -16,7 +16,7 @@ pub struct Storage<T> {
     pub(crate) store_rows: unsafe fn(*const T, usize, usize, *mut u8, &[isize]),
     pub(crate) stream_rows: unsafe fn(*const T, usize, usize, *mut u8, &[isize]),
     pub(crate) store_transposed: unsafe fn(*const T, &[isize], usize, *mut u8, isize),
-    pub(crate) store_interleaved: unsafe fn(&[T], &[T], *mut u8),
+    pub(crate) store_interleaved: unsafe fn(*const T, &[isize], usize, *mut u8),
 }
 
 /// The kernels of an instruction set for one type in memory.
@@ -97,9 +97,9 @@ macro_rules! storage_of {
         }
 
         $(#[target_feature(enable = $feature)])*
-        unsafe fn store_interleaved(even: &[T], odd: &[T], target: *mut u8) {
+        unsafe fn store_interleaved(source: *const T, runs: &[isize], len: usize, target: *mut u8) {
             // SAFETY: the features are those of the instruction set; the caller vouches for the rest.
-            unsafe { crate::interleave::interleave::<$simd, Q>(even, odd, target.cast()) }
+            unsafe { crate::interleave::interleave::<$simd, T, Q>(source, runs, len, target.cast()) }
         }
 
         Storage {

@@ -68,20 +68,21 @@ impl<'a, T: Real> Output<'a, T> {
         unsafe { (self.storage.fill)(value, count, self.at(first), stride) }
     }
 
-    /// Writes `even[0], odd[0], even[1], odd[1], …` from index `first` on.
+    /// Writes the first of every run, then the second of every run, and so on, from index `first` on. The runs of `len`
+    /// values lie at these distances from `source`.
     ///
     /// # Panics
     ///
-    /// If an element would lie outside the memory, or the runs have different lengths.
+    /// If an element would lie outside the memory.
     ///
     /// # Safety
     ///
-    /// No other thread may write any of these elements at the same time.
-    pub unsafe fn write_interleaved(&self, first: isize, even: &[T], odd: &[T]) {
-        assert_eq!(even.len(), odd.len());
-        self.check(first, 1, 2 * even.len());
-        // SAFETY: as in `write`.
-        unsafe { (self.storage.store_interleaved)(even, odd, self.at(first)) }
+    /// Every value must be readable, and no other thread may write any of these elements at the same time.
+    pub unsafe fn write_interleaved(&self, first: isize, source: *const T, runs: &[isize], len: usize) {
+        self.check(first, 1, runs.len() * len);
+        // SAFETY: the targets are inside the memory, and the caller vouches for the rest; the CPU has the instructions, or
+        // there would be no kernels.
+        unsafe { (self.storage.store_interleaved)(source, runs, len, self.at(first)) }
     }
 
     /// Writes `source[distances[row] + column]` to index `first + column · stride + row`, for every row and column.

@@ -27,8 +27,6 @@ pub(crate) struct PackedFilter<T: Real> {
     pub(crate) out_channels: usize,
     /// The kernel size of every spatial axis.
     pub(crate) kernel: Vec<usize>,
-    /// The stride of every spatial axis.
-    pub(crate) strides: Vec<usize>,
     /// The phases of every spatial axis.
     pub(crate) phases: Vec<Vec<Phase>>,
     pub(crate) form: Form,
@@ -69,7 +67,7 @@ pub(crate) struct Panel {
     /// Vectors per row: 1 or 2.
     pub(crate) vectors: usize,
     /// Where the panel's weights begin within its group.
-    offset: usize,
+    pub(crate) offset: usize,
     /// Per spatial axis, the deltas its taps read at; the panel's taps are their product, last axis fastest.
     pub(crate) deltas: Vec<Vec<usize>>,
     segments: Range<usize>,
@@ -138,7 +136,6 @@ impl<T: Real> PackedFilter<T> {
             in_channels,
             out_channels,
             kernel: call.kernel.clone(),
-            strides: call.strides.clone(),
             phases,
             form,
             weights: Aligned::zeros(length).map_err(|_| {
@@ -260,6 +257,15 @@ impl<T: Real> PackedFilter<T> {
         laid_out
     }
 
+    /// What the weights of a group are counted from, of which those of a depthwise filter lie `groups` apart.
+    pub(crate) fn group_weights(&self, group: usize) -> &[T] {
+        let first = match self.form {
+            Form::Panels(_) => group * self.group_len,
+            Form::Depthwise => group,
+        };
+        &self.weights.as_slice()[first..]
+    }
+
     /// The weights of a depthwise filter at one kernel element, one per group.
     pub(crate) fn depthwise_weights(&self, kernel_element: usize) -> &[T] {
         &self.weights.as_slice()[kernel_element * self.groups..][..self.groups]
@@ -338,6 +344,12 @@ impl Panel {
     pub(crate) fn tap_feeds(&self, tap: usize, phase: &[&Phase]) -> bool {
         let has = |(phase, delta): (&&Phase, usize)| phase.tap_at(delta).is_some();
         phase.iter().zip(self.deltas_of(tap)).all(has)
+    }
+
+    /// The number of the panel's tap of these deltas, which must be its own.
+    pub(crate) fn tap_at(&self, deltas: &[usize]) -> usize {
+        let axes = self.deltas.iter().zip(deltas);
+        axes.fold(0, |tap, (of_axis, delta)| tap * of_axis.len() + of_axis.partition_point(|of| of < delta))
     }
 
     /// The deltas of one of the panel's taps.

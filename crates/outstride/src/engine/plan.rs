@@ -243,7 +243,7 @@ impl Strategy {
             (Path::Tile, _, Ok(plan), _) => Tasks::Tile(for_threads(plan)),
             (Path::Winograd, _, _, Ok(plan)) => Tasks::Winograd(for_threads(plan)),
             (Path::Lane, ..) => Tasks::Lane(LanePlan::new(axes, filter, strides, threads)),
-            _ => Tasks::Pixel(PixelPlan::new(axes, filter, strides, threads)),
+            _ => Tasks::Pixel(PixelPlan::new(axes, filter, threads)),
         };
         Strategy { tasks, threads, considered }
     }
@@ -323,8 +323,6 @@ enum Stores {
     Runs,
     /// As runs, turned around from tiles that hold them apart.
     Turned,
-    /// Element by element, but line by line.
-    Elements,
     /// Element by element, each to another line. Beyond the caches every line is fetched and written back many times.
     Scattered,
 }
@@ -343,7 +341,6 @@ fn store_cycles<T: Real>(
         * match stores {
             Stores::Runs => 4.0 / filter.kernels.lanes() as f64,
             Stores::Turned => 0.5,
-            Stores::Elements => 1.6,
             Stores::Scattered if image <= CACHED_BYTES => 2.0,
             Stores::Scattered => 12.0,
         }
@@ -394,7 +391,8 @@ fn tile_cycles<T: Real>(
         // Vectors stand in for tiles.
         (Isa::Vnni, _) => 50.0,
         (_, true) => 120.0,
-        (_, false) => 360.0,
+        // At their best 360, which they share with the other hardware thread of the core.
+        (_, false) => 280.0,
     };
     let (grain, parts) = (filter.grain(), filter.grain().parts());
     let compute = plan.executed(axes, filter) * grain.products() / per_cycle;
@@ -440,12 +438,12 @@ fn around_panels<T: Real>(
 fn pixel_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, strides: &Strides) -> f64 {
     let last = &axes[axes.len() - 1];
     let stores = match (last.y_stride, last.stride) {
-        (1, ..=2) => Stores::Runs,
-        (1, _) => Stores::Elements,
+        (1, 1 | 2 | 4 | 8) => Stores::Runs,
+        (1, _) => Stores::Turned,
         _ => Stores::Scattered,
     };
     // Each pass reads a panel's lines once per block of its columns.
-    let passes = PixelPlan::new(axes, filter, strides, 1).passes() * 3;
+    let passes = PixelPlan::new(axes, filter, 1).passes() * 3;
     pixel::cycles(axes, filter) + weight_cycles(filter, passes) + store_cycles(axes, filter, strides, stores)
 }
 

@@ -8,32 +8,38 @@ use outstride_spec::Phase;
 use super::super::axis::{EngineAxis, Span};
 use super::super::pack::{Form, PackedFilter, Panel, Panels, Segment};
 
-/// Phases of the last axis that are computed before their outputs are stored.
-const LINES_AT_ONCE: usize = 8;
+/// Phases of the last axis that are computed before their outputs are stored: whole lines of them.
+const PHASES_AT_ONCE: usize = 32;
+
+/// Columns of so many output channels are enough for a tile: inputs are loaded for all of them. Of fewer, phases share them.
+const CHANNELS_ENOUGH: usize = 3;
+
+/// Columns of phases that share their inputs.
+const SHARING_COLUMNS: usize = 4;
 
 /// Output channels and phases that are stored together.
 #[derive(Debug)]
 pub(crate) struct Block {
+    pub(super) lines: Vec<Line>,
+    /// The columns of all lines, by the runs of outputs that they belong to.
+    pub(super) runs: Vec<Run>,
+    /// Of the batch and every spatial axis but the last, the residues of runs; every combination once.
+    pub(super) rows: Vec<Vec<usize>>,
     /// Of the batch and every spatial axis, the residues of the columns, each once.
     residues: Vec<Vec<usize>>,
-    pub(super) lines: Vec<Line>,
-    /// Every column of every line once, alone or with the column whose outputs lie between its own.
-    pub(super) stores: Vec<Store>,
+    /// Columns of all lines.
+    pub(super) columns: usize,
 }
 
-/// Columns that share their taps: one kernel call per stretch of a row.
+/// Columns that are computed together.
 #[derive(Debug)]
 pub(super) struct Line {
-    /// The residues of its columns along the last axis, each once.
-    residues: Vec<usize>,
     /// Of the batch and every spatial axis, the deltas of the taps, rising.
     pub(super) deltas: Vec<Vec<usize>>,
     /// Every combination of one delta per axis, the last axis fastest.
     pub(super) taps: Vec<LineTap>,
     pub(super) weight_stride: usize,
     pub(super) columns: Vec<Column>,
-    /// Of each of the columns, the first that has the same phase.
-    pub(super) same_phase: Vec<usize>,
 }
 
 /// One output channel of one phase.
@@ -45,91 +51,90 @@ pub(super) struct Column {
 }
 
 /// A tap of a line.
-#[derive(Debug)]
-pub(super) struct LineTap {
-    pub(super) weights: WeightsAt,
-    /// Which columns it feeds; empty where it feeds all of them.
-    pub(super) feeds: Vec<bool>,
-}
-
-/// Where a tap's weights begin.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum WeightsAt {
-    /// In a panel's weights, at this element.
-    Panel { panel: usize, element: usize },
-    /// In a depthwise filter, at this kernel element.
-    Depthwise { element: usize },
+pub(super) struct LineTap {
+    /// Where its weights begin within those of a group.
+    pub(super) weights: usize,
+    /// Which columns it feeds, one bit each.
+    pub(super) feeds: u32,
 }
 
-/// A column, by line and number.
-pub(super) type ColumnId = (usize, usize);
-
-/// How the outputs of a column are stored.
+/// Outputs of one channel along the last axis.
 #[derive(Debug)]
-pub(super) enum Store {
-    Alone(ColumnId),
-    /// The outputs of the two lie in turns: with neighbouring elements next to each other, they are a run.
-    Interleaved(ColumnId, ColumnId),
+pub(super) struct Run {
+    pub(super) channel: usize,
+    /// Which of the block's rows it is.
+    pub(super) row: usize,
+    /// By rising residue along the last axis: the residue, and the column among all of the block's.
+    pub(super) phases: Vec<(usize, usize)>,
 }
 
-/// The blocks of a filter with these strides of its spatial axes.
+impl Run {
+    /// Whether the phases follow each other without a gap.
+    pub(super) fn has_no_gaps(&self) -> bool {
+        self.phases.windows(2).all(|pair| pair[0].0 + 1 == pair[1].0)
+    }
+}
+
+/// The blocks of a filter.
 pub(crate) fn of_filter<T: Real>(filter: &PackedFilter<T>) -> Vec<Block> {
-    let blocks = match &filter.form {
-        Form::Panels(panels) if panels.share_phases() => merged(filter, panels),
-        Form::Panels(panels) => {
-            let mut by_phase_panels = vec![Vec::new(); filter.phases.iter().map(Vec::len).product()];
-            for (index, panel) in panels.panels.iter().enumerate() {
-                by_phase_panels[panels.segments(panel)[0].phase].push(index);
-            }
-            by_phase(filter, |phase| panel_lines(filter, panels, phase, &by_phase_panels[phase]))
-        }
-        Form::Depthwise => by_phase(filter, |phase| vec![depthwise_line(filter, phase)]),
+    let inner = filter.phases.last().map_or(1, Vec::len);
+    let phases: usize = filter.phases.iter().map(Vec::len).product();
+    let pieces = match &filter.form {
+        Form::Panels(panels) => Pieces::new(panels),
+        Form::Depthwise => Pieces(Vec::new()),
     };
-    blocks.into_iter().map(|lines| Block::new(filter, lines)).collect()
+    let mut blocks = Vec::new();
+    for outer in (0..phases).step_by(inner.max(1)) {
+        for first in (outer..outer + inner).step_by(PHASES_AT_ONCE) {
+            let together = first..(outer + inner).min(first + PHASES_AT_ONCE);
+            match &filter.form {
+                Form::Depthwise => {
+                    blocks.push(Block::new(together.map(|phase| depthwise_line(filter, phase)).collect()));
+                }
+                Form::Panels(_) if filter.out_channels < CHANNELS_ENOUGH => {
+                    blocks.push(Block::new(sharing_lines(filter, pieces.of_phases(together))));
+                }
+                Form::Panels(_) => blocks.extend(by_channels(filter, pieces.of_phases(together))),
+            }
+        }
+    }
+    blocks
 }
 
 impl Block {
-    fn new<T: Real>(filter: &PackedFilter<T>, lines: Vec<Line>) -> Self {
-        let residues = (0..=filter.phases.len())
-            .map(|axis| {
-                let columns = lines.iter().flat_map(|line| &line.columns);
-                distinct(columns.map(|column| column.residues[axis]))
-            })
-            .collect();
-        let stores = pair_stores(filter.strides.last() == Some(&2), &lines);
-        Block { residues, lines, stores }
-    }
-
-    /// The positions of the batch and of all spatial axes but the last.
-    pub(super) fn outer(&self, axes: &[EngineAxis<'_>]) -> Vec<Span> {
-        (0..axes.len() - 1).map(|axis| hull(&axes[axis], &self.residues[axis])).collect()
-    }
-}
-
-impl Line {
-    fn new(deltas: Vec<Vec<usize>>, taps: Vec<LineTap>, weight_stride: usize, columns: Vec<Column>) -> Self {
-        let last = |column: &Column| column.residues.last().copied().unwrap_or(0);
-        let first_of = |column: &Column| columns.iter().position(|other| other.residues == column.residues);
-        let same_phase = columns.iter().map(|column| first_of(column).unwrap_or(0)).collect();
-        Line {
-            residues: distinct(columns.iter().map(last)),
-            deltas,
-            taps,
-            weight_stride,
-            columns,
-            same_phase,
+    fn new(lines: Vec<Line>) -> Self {
+        let columns = || lines.iter().flat_map(|line| &line.columns);
+        let axes = columns().next().map_or(0, |column| column.residues.len());
+        let residues =
+            (0..axes).map(|axis| distinct(columns().map(|column| column.residues[axis]))).collect();
+        let mut rows: Vec<Vec<usize>> = Vec::new();
+        let mut runs: Vec<Run> = Vec::new();
+        for (number, column) in columns().enumerate() {
+            let (outer, last) = column.residues.split_at(axes - 1);
+            let row = rows.iter().position(|row| row == outer).unwrap_or_else(|| {
+                rows.push(outer.to_vec());
+                rows.len() - 1
+            });
+            let phase = (last[0], number);
+            match runs.iter_mut().find(|run| run.channel == column.channel && run.row == row) {
+                Some(run) => run.phases.push(phase),
+                None => runs.push(Run { channel: column.channel, row, phases: vec![phase] }),
+            }
         }
+        runs.iter_mut().for_each(|run| run.phases.sort_unstable());
+        Block { columns: columns().count(), residues, lines, runs, rows }
     }
 
-    /// Its positions along the last axis.
-    pub(super) fn span(&self, last: &EngineAxis<'_>) -> Span {
-        hull(last, &self.residues)
+    /// The positions at which any of the columns has outputs.
+    pub(super) fn positions(&self, axes: &[EngineAxis<'_>]) -> Vec<Span> {
+        axes.iter().zip(&self.residues).map(|(axis, residues)| hull(axis, residues.iter().copied())).collect()
     }
 }
 
 /// The positions at which any of the residues has outputs.
-fn hull(axis: &EngineAxis<'_>, residues: &[usize]) -> Span {
-    let spans = residues.iter().map(|&residue| axis.span(residue));
+pub(super) fn hull(axis: &EngineAxis<'_>, residues: impl Iterator<Item = usize>) -> Span {
+    let spans = residues.map(|residue| axis.span(residue));
     spans.fold(Span { first: 0, count: 0 }, |hull, span| hull.hull(&span))
 }
 
@@ -140,176 +145,133 @@ fn distinct(values: impl Iterator<Item = usize>) -> Vec<usize> {
     values
 }
 
-/// Pairs the columns whose outputs lie in turns: the two phases of a last axis of stride 2.
-fn pair_stores(stride_is_two: bool, lines: &[Line]) -> Vec<Store> {
-    let ids: Vec<ColumnId> = lines
-        .iter()
-        .enumerate()
-        .flat_map(|(line, of_line)| (0..of_line.columns.len()).map(move |column| (line, column)))
-        .collect();
-    let column = |index: usize| &lines[ids[index].0].columns[ids[index].1];
-    let same_row = |a: usize, b: usize| {
-        let outer = |index| column(index).residues.split_last().map(|(_, outer)| outer);
-        column(a).channel == column(b).channel && outer(a) == outer(b)
-    };
-    let mut taken = vec![false; ids.len()];
-    let mut stores = Vec::new();
-    for first in 0..ids.len() {
-        if taken[first] {
-            continue;
-        }
-        let partner =
-            (first + 1..ids.len()).find(|&second| stride_is_two && !taken[second] && same_row(first, second));
-        stores.push(match partner {
-            Some(second) => {
-                taken[second] = true;
-                Store::Interleaved(ids[first], ids[second])
-            }
-            None => Store::Alone(ids[first]),
+/// Blocks of some phases, each with as many output channels as a line takes.
+fn by_channels<T: Real>(filter: &PackedFilter<T>, pieces: &[Piece<'_>]) -> Vec<Block> {
+    let widest =
+        filter.kernels.pixel_shapes().map(|(columns, _)| columns).max().unwrap_or(1).min(MAX_COLUMNS);
+    let parts = filter.out_channels.div_ceil(widest);
+    let at = |part: usize| filter.out_channels * part / parts;
+    let of_part = |part: usize| {
+        let channels = at(part)..at(part + 1);
+        let lines = pieces.iter().filter_map(|(panel, segment)| {
+            let first = channels.start.max(segment.first_channel);
+            let end = channels.end.min(segment.first_channel + segment.channels);
+            let piece = Segment {
+                first_channel: first,
+                channels: end.saturating_sub(first),
+                column: segment.column + first.saturating_sub(segment.first_channel),
+                ..**segment
+            };
+            (first < end).then(|| panel_line(filter, panel, &[piece]))
         });
-    }
-    stores
+        Block::new(lines.collect())
+    };
+    (0..parts).map(of_part).collect()
 }
 
-/// One line per phase: the phases of the last axis that belong together, times runs of output channels.
-fn by_phase<T: Real>(
-    filter: &PackedFilter<T>,
-    lines_of_phase: impl Fn(usize) -> Vec<Line>,
-) -> Vec<Vec<Line>> {
-    let inner = filter.phases.last().map_or(1, Vec::len);
-    let phases: usize = filter.phases.iter().map(Vec::len).product();
-    let mut blocks = Vec::new();
-    for outer in (0..phases).step_by(inner) {
-        for first in (outer..outer + inner).step_by(LINES_AT_ONCE) {
-            // Every phase has its channels cut at the same places, so the n-th lines belong together.
-            let mut together: Vec<Vec<Line>> = Vec::new();
-            for phase in first..(outer + inner).min(first + LINES_AT_ONCE) {
-                let lines = lines_of_phase(phase);
-                together.resize_with(lines.len(), Vec::new);
-                together.iter_mut().zip(lines).for_each(|(block, line)| block.push(line));
-            }
-            blocks.extend(together);
+/// The lines of some phases of few channels, whose columns are next to each other in a panel.
+fn sharing_lines<T: Real>(filter: &PackedFilter<T>, pieces: &[Piece<'_>]) -> Vec<Line> {
+    let mut lines: Vec<(&Panel, Vec<Segment>)> = Vec::new();
+    for &(panel, segment) in pieces {
+        let beside = lines.last_mut().filter(|(other, segments)| {
+            let columns: usize = segments.iter().map(|segment| segment.channels).sum();
+            let end = segments.last().map_or(0, |last| last.column + last.channels);
+            std::ptr::eq(*other, panel)
+                && end == segment.column
+                && columns + segment.channels <= SHARING_COLUMNS
+        });
+        match beside {
+            Some((_, segments)) => segments.push(*segment),
+            None => lines.push((panel, vec![*segment])),
         }
     }
-    blocks
+    lines.into_iter().map(|(panel, segments)| panel_line(filter, panel, &segments)).collect()
 }
 
-/// The lines of one phase whose panels hold no other.
-fn panel_lines<T: Real>(
-    filter: &PackedFilter<T>,
-    panels: &Panels,
-    phase: usize,
-    own_panels: &[usize],
-) -> Vec<Line> {
-    let residues = residues(&filter.phase(phase));
-    let mut lines = Vec::new();
-    for &index in own_panels {
-        let panel = &panels.panels[index];
-        for segment in panels.segments(panel) {
-            for columns in cut(0..segment.channels, widest(filter)) {
-                let taps = panel_taps(filter, index, panel, segment.column + columns.start);
-                let channels = columns.map(|column| segment.first_channel + column);
-                let columns =
-                    channels.map(|channel| Column { channel, residues: residues.clone() }).collect();
-                lines.push(Line::new(
-                    deltas_of(panel),
-                    taps,
-                    panel.vectors * filter.kernels.lanes(),
-                    columns,
-                ));
+/// Columns of one phase in a panel.
+type Piece<'a> = (&'a Panel, &'a Segment);
+
+/// All segments of all panels, by phase and channel.
+struct Pieces<'a>(Vec<Piece<'a>>);
+
+impl<'a> Pieces<'a> {
+    fn new(panels: &'a Panels) -> Self {
+        let of_panel = |panel| panels.segments(panel).iter().map(move |segment| (panel, segment));
+        let mut pieces: Vec<Piece<'a>> = panels.panels.iter().flat_map(of_panel).collect();
+        pieces.sort_by_key(|(_, segment)| (segment.phase, segment.first_channel));
+        Pieces(pieces)
+    }
+
+    fn of_phases(&self, phases: Range<usize>) -> &[Piece<'a>] {
+        let before = |phase: usize| self.0.partition_point(|(_, segment)| segment.phase < phase);
+        &self.0[before(phases.start)..before(phases.end)]
+    }
+}
+
+/// The line of neighbouring columns of a panel.
+fn panel_line<T: Real>(filter: &PackedFilter<T>, panel: &Panel, segments: &[Segment]) -> Line {
+    let of_segments: Vec<Vec<&Phase>> = segments.iter().map(|segment| filter.phase(segment.phase)).collect();
+    let deltas_of_axis = |axis: usize| {
+        let taps = of_segments.iter().flat_map(|phases| &phases[axis].taps);
+        distinct(taps.map(|tap| tap.delta))
+    };
+    let spatial: Vec<Vec<usize>> = (0..filter.phases.len()).map(deltas_of_axis).collect();
+    let columns: Vec<Column> = segments
+        .iter()
+        .zip(&of_segments)
+        .flat_map(|(segment, phases)| {
+            let residues = residues(phases);
+            let channels = segment.first_channel..segment.first_channel + segment.channels;
+            channels.map(move |channel| Column { channel, residues: residues.clone() })
+        })
+        .collect();
+    let weight_stride = panel.vectors * filter.kernels.lanes();
+    let first_column = segments.first().map_or(0, |segment| segment.column);
+    let tap = |deltas: &[usize]| {
+        let mut feeds = 0;
+        for (segment, phases) in segments.iter().zip(&of_segments) {
+            if phases.iter().zip(deltas).all(|(phase, &delta)| phase.tap_at(delta).is_some()) {
+                feeds |= ((1 << segment.channels) - 1) << (segment.column - first_column);
             }
         }
-    }
-    lines
+        let number = panel.tap_at(deltas);
+        LineTap { weights: panel.offset + number * filter.in_channels * weight_stride + first_column, feeds }
+    };
+    let taps = combinations(&spatial, tap);
+    let deltas = std::iter::once(vec![0]).chain(spatial).collect();
+    Line { deltas, taps, weight_stride, columns }
 }
 
 /// The line of one phase of a depthwise filter.
 fn depthwise_line<T: Real>(filter: &PackedFilter<T>, phase: usize) -> Line {
-    let parts = filter.phase(phase);
-    let count: usize = parts.iter().map(|phase| phase.taps.len()).product();
-    let taps = (0..count)
-        .map(|number| {
-            let mut rest = number;
-            let mut taps: Vec<_> = parts
-                .iter()
-                .rev()
-                .map(|phase| {
-                    let tap = phase.taps[rest % phase.taps.len()];
-                    rest /= phase.taps.len();
-                    tap
-                })
-                .collect();
-            taps.reverse();
-            let element =
-                taps.iter().zip(&filter.kernel).fold(0, |element, (tap, size)| element * size + tap.kernel);
-            LineTap { weights: WeightsAt::Depthwise { element }, feeds: Vec::new() }
-        })
-        .collect();
-    let of_axis = |phase: &&Phase| phase.taps.iter().map(|tap| tap.delta).collect();
-    let deltas = std::iter::once(vec![0]).chain(parts.iter().map(of_axis)).collect();
-    Line::new(deltas, taps, 0, vec![Column { channel: 0, residues: residues(&parts) }])
+    let phases = filter.phase(phase);
+    let spatial: Vec<Vec<usize>> =
+        phases.iter().map(|phase| phase.taps.iter().map(|tap| tap.delta).collect()).collect();
+    let tap = |deltas: &[usize]| {
+        let kernel =
+            phases.iter().zip(deltas).map(|(phase, &delta)| phase.tap_at(delta).map_or(0, |tap| tap.kernel));
+        let element = kernel.zip(&filter.kernel).fold(0, |element, (index, size)| element * size + index);
+        LineTap { weights: element * filter.groups, feeds: 1 }
+    };
+    let taps = combinations(&spatial, tap);
+    let deltas = std::iter::once(vec![0]).chain(spatial).collect();
+    Line { deltas, taps, weight_stride: 0, columns: vec![Column { channel: 0, residues: residues(&phases) }] }
 }
 
-/// Blocks of one line each, whose columns are those of a panel that holds several phases.
-fn merged<T: Real>(filter: &PackedFilter<T>, panels: &Panels) -> Vec<Vec<Line>> {
-    let mut blocks = Vec::new();
-    for (index, panel) in panels.panels.iter().enumerate() {
-        let of_column: Vec<&Segment> = panels
-            .segments(panel)
-            .iter()
-            .flat_map(|segment| std::iter::repeat_n(segment, segment.channels))
-            .collect();
-        for range in cut(0..of_column.len(), widest(filter)) {
-            let mut taps = panel_taps(filter, index, panel, range.start);
-            for (number, tap) in taps.iter_mut().enumerate() {
-                tap.feeds = of_column[range.clone()]
-                    .iter()
-                    .map(|segment| panel.tap_feeds(number, &filter.phase(segment.phase)))
-                    .collect();
-            }
-            let columns: Vec<Column> = range
-                .map(|column| {
-                    let segment = of_column[column];
-                    Column {
-                        channel: segment.first_channel + column - segment.column,
-                        residues: residues(&filter.phase(segment.phase)),
-                    }
-                })
-                .collect();
-            let weight_stride = panel.vectors * filter.kernels.lanes();
-            blocks.push(vec![Line::new(deltas_of(panel), taps, weight_stride, columns)]);
+/// What is made of every combination of one delta per axis, the last axis fastest.
+fn combinations(deltas: &[Vec<usize>], mut make: impl FnMut(&[usize]) -> LineTap) -> Vec<LineTap> {
+    let count = deltas.iter().map(Vec::len).product();
+    let mut combination = vec![0; deltas.len()];
+    let of_number = |mut number: usize| {
+        for (delta, of_axis) in combination.iter_mut().zip(deltas).rev() {
+            *delta = of_axis[number % of_axis.len()];
+            number /= of_axis.len();
         }
-    }
-    blocks
+        make(&combination)
+    };
+    (0..count).map(of_number).collect()
 }
 
-/// All taps of a panel, for the columns from `column` on.
-fn panel_taps<T: Real>(filter: &PackedFilter<T>, index: usize, panel: &Panel, column: usize) -> Vec<LineTap> {
-    let tap_len = filter.in_channels * panel.vectors * filter.kernels.lanes();
-    (0..panel.taps())
-        .map(|number| LineTap {
-            weights: WeightsAt::Panel { panel: index, element: number * tap_len + column },
-            feeds: Vec::new(),
-        })
-        .collect()
-}
-
-/// The panel's deltas, with one for the batch in front.
-fn deltas_of(panel: &Panel) -> Vec<Vec<usize>> {
-    std::iter::once(vec![0]).chain(panel.deltas.iter().cloned()).collect()
-}
-
-fn residues(parts: &[&Phase]) -> Vec<usize> {
-    std::iter::once(0).chain(parts.iter().map(|phase| phase.residue)).collect()
-}
-
-fn widest<T: Real>(filter: &PackedFilter<T>) -> usize {
-    filter.kernels.pixel_shapes().map(|(columns, _)| columns).max().unwrap_or(1).min(MAX_COLUMNS)
-}
-
-/// Cuts a range into as few parts as possible, none wider than `widest`, of nearly the same width.
-fn cut(range: Range<usize>, widest: usize) -> impl Iterator<Item = Range<usize>> {
-    let parts = range.len().div_ceil(widest);
-    let at = move |part: usize| range.start + range.len() * part / parts;
-    (0..parts).map(move |part| at(part)..at(part + 1))
+fn residues(phases: &[&Phase]) -> Vec<usize> {
+    std::iter::once(0).chain(phases.iter().map(|phase| phase.residue)).collect()
 }

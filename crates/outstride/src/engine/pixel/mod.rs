@@ -1,91 +1,132 @@
-//! The pixel path: tiles of output channels × neighbouring positions of a row. Weights are broadcast, inputs fill
-//! vectors, so channels-first tensors are read and written as they lie.
+//! The pixel path: tiles of output channels × neighbouring positions. Weights are broadcast, inputs fill vectors, so
+//! channels-first tensors are written as runs.
 //!
-//! Output channels and phases are gathered in *blocks*. Where a panel holds one phase, a block has one *line* per phase
-//! of the last axis, each with its own taps; where a panel holds several phases, they share one line, so that an input
-//! is loaded once for all of them. The lines of a block are stored together: whole cache lines are written.
+//! A task copies a box of the input with zeros around it. Rows lie one behind the other, so that positions of several rows
+//! are one run, and a tap reads the same distance before every one of them. Output channels and phases are gathered in
+//! *blocks*, whose outputs are stored together: all phases of the last axis, so that whole cache lines are written. The columns
+//! of a block are computed line by line, chunk by chunk of positions.
 
 mod blocks;
-mod worker;
+mod chunk;
+mod exact;
+mod planes;
+mod store;
 
 use outstride_kernels::Real;
 
-use super::Strides;
 use super::axis::{EngineAxis, Span};
 use super::boxes::Boxes;
-use super::channels::needed;
-use super::gather::{self, Planes};
 use super::pack::PackedFilter;
 use super::problem::Problem;
 pub(crate) use blocks::{Block, of_filter as blocks_of};
-use worker::Worker;
+use chunk::{Worker, vectors_for};
+use planes::Planes;
 
-/// Input of one box, and of its copy, where all weights stay in the second-level cache anyway.
+/// Input of one box, where all weights stay in the second-level cache anyway.
 const INPUT_BYTES: usize = 1 << 18;
+
+/// Input of one box where they do not, and every box means another pass over them.
+const INPUT_BYTES_PER_PASS: usize = 5 << 18;
 
 /// Weights beyond this do not stay there.
 const CACHED_WEIGHT_BYTES: usize = 1 << 20;
 
-/// From this many channels on, their distance in a channels-first tensor may make them compete for the same places of
-/// a cache; a compact copy of the box does not.
-const CHANNELS_TO_COPY: usize = 8;
+/// Sums of a chunk, unless there are many columns.
+const SUM_BYTES: usize = 1 << 14;
+
+/// The fewest vectors of positions that a chunk has, if there are so many.
+const FEWEST_VECTORS: usize = 16;
 
 /// How the pixel path cuts a problem into tasks.
 #[derive(Debug)]
 pub(crate) struct PixelPlan {
-    /// Over all axes; along the last one in steps of a line's own positions, which begin at 0.
     boxes: Boxes,
-    /// Into how many parts the blocks are dealt, where there are too few boxes for the threads.
+    /// Groups of a task.
+    groups: usize,
+    /// Into how many parts the blocks are dealt, where there are too few boxes and groups for the threads.
     splits: usize,
     /// Per axis, the largest delta.
     reach: Vec<usize>,
-    /// The first positions of the blocks' lines, from the least to the greatest.
-    line_starts: (i64, i64),
-    /// Whether each task copies its box of the input.
-    copies: bool,
+    chunk: Chunk,
+}
+
+/// How many positions are computed before they are stored.
+#[derive(Clone, Copy, Debug)]
+struct Chunk {
+    /// Rows, neighbours along the last axis but one.
+    rows: usize,
+    /// Positions along the last axis.
+    len: usize,
+}
+
+impl Chunk {
+    /// For so many columns of boxes with so many positions per row, to which so many are added around the input.
+    fn new<T: Real>(filter: &PackedFilter<T>, columns: usize, along: usize, around: usize) -> Self {
+        let lanes = filter.kernels.lanes();
+        let positions = (SUM_BYTES / (columns * size_of::<T>()).max(1)).max(FEWEST_VECTORS * lanes);
+        if along >= positions {
+            return Chunk { rows: 1, len: positions / (8 * lanes) * (8 * lanes) };
+        }
+        // What lies between rows is computed for nothing, as is what fills the last vector of one.
+        let alone = along.next_multiple_of(lanes);
+        let rows = if along + around <= alone { (positions / (along + around).max(1)).max(1) } else { 1 };
+        Chunk { rows, len: along.max(1) }
+    }
+
+    /// Per axis, the positions of a chunk of a box.
+    fn counts(&self, spans: &[Span]) -> Vec<usize> {
+        let last = spans.len() - 1;
+        let of_axis = |(axis, span): (usize, &Span)| {
+            let most = if axis == last { self.len } else { self.rows };
+            if axis + 1 < last { 1 } else { most.min(span.count) }
+        };
+        spans.iter().enumerate().map(of_axis).collect()
+    }
 }
 
 impl PixelPlan {
-    pub(crate) fn new<T: Real>(
-        axes: &[EngineAxis<'_>],
-        filter: &PackedFilter<T>,
-        strides: &Strides,
-        threads: usize,
-    ) -> Self {
+    pub(crate) fn new<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, threads: usize) -> Self {
         let blocks = filter.blocks();
-        let last = &axes[axes.len() - 1];
-        let spans = |axis: &EngineAxis<'_>| -> Vec<Span> {
-            axis.phases.iter().map(|phase| axis.span(phase.residue)).collect()
-        };
-        let hull =
-            |spans: &[Span]| spans.iter().fold(Span { first: 0, count: 0 }, |hull, span| hull.hull(span));
-        let mut space: Vec<Span> = axes[..axes.len() - 1].iter().map(|axis| hull(&spans(axis))).collect();
-        let lines: Vec<Span> =
-            blocks.iter().flat_map(|block| &block.lines).map(|line| line.span(last)).collect();
-        space.push(Span { first: 0, count: lines.iter().map(|span| span.count).max().unwrap_or(0) });
-        let starts = lines.iter().map(|span| span.first);
-        let line_starts = (starts.clone().min().unwrap_or(0), starts.max().unwrap_or(0));
+        let of_axis =
+            |axis: &EngineAxis<'_>| blocks::hull(axis, axis.phases.iter().map(|phase| phase.residue));
+        let space: Vec<Span> = axes.iter().map(of_axis).collect();
         let reach: Vec<usize> = axes.iter().map(EngineAxis::reach).collect();
-        let passes: usize = blocks.iter().flat_map(|block| &block.lines).map(|line| line.taps.len()).sum();
-        let worthwhile = filter.in_channels >= CHANNELS_TO_COPY && passes >= 2 * CHANNELS_TO_COPY;
-        let copies = worthwhile || !strides.x_readable;
+        let last = axes.len() - 1;
+        let columns = blocks.iter().map(|block| block.columns).max().unwrap_or(1);
+        let around = reach[last].min(axes[last].input);
+        let chunk = Chunk::new(filter, columns, space[last].count, around);
 
         let mut granules = vec![1; axes.len()];
-        granules[axes.len() - 1] = 8 * filter.kernels.lanes();
+        granules[last - 1] = chunk.rows;
+        granules[last] = chunk.len;
         let wanted = 4 * threads;
         let cached = filter.bytes() / filter.groups <= CACHED_WEIGHT_BYTES;
-        let input_bytes = if cached { INPUT_BYTES } else { gather::INPUT_BYTES_PER_PASS };
-        let boxes = Boxes::cut(space, &granules, |chunk, boxes| {
-            let input = gather::input_positions(axes, chunk, &reach);
-            let fits = input.saturating_mul(filter.in_channels * size_of::<T>()) <= input_bytes;
+        let input_bytes = if cached { INPUT_BYTES } else { INPUT_BYTES_PER_PASS };
+        let bytes = |counts: &[usize]| {
+            let spans: Vec<Span> = counts.iter().map(|&count| Span { first: 0, count }).collect();
+            let sizes = chunk.counts(&spans);
+            let of_axis = |axis: usize| {
+                let around = reach[axis].min(axes[axis].input + sizes[axis]);
+                (counts[axis] + around).min(axes[axis].input + 2 * sizes[axis])
+            };
+            let positions =
+                (0..axes.len()).fold(1usize, |product, axis| product.saturating_mul(of_axis(axis)));
+            positions.saturating_mul(filter.in_channels * size_of::<T>())
+        };
+        let boxes = Boxes::cut(space, &granules, |counts, boxes| {
             // Where weights dominate, threads share them out rather than each passing over all of them.
             let by_blocks = !cached && blocks.len() >= wanted;
-            fits && (threads == 1 || by_blocks || boxes * filter.groups >= wanted)
+            bytes(counts) <= input_bytes && (threads == 1 || by_blocks || boxes * filter.groups >= wanted)
         });
-        let items = (boxes.len() * filter.groups).max(1);
+        let largest: Vec<usize> =
+            if boxes.len() == 0 { Vec::new() } else { boxes.get(0).iter().map(|span| span.count).collect() };
+        let fitting = if largest.is_empty() { 1 } else { INPUT_BYTES / bytes(&largest).max(1) };
+        let enough = if threads == 1 { 1 } else { wanted.div_ceil(boxes.len().max(1)) };
+        let groups = fitting.min(filter.groups / enough).clamp(1, filter.groups.max(1));
+        let items = (boxes.len() * filter.groups.div_ceil(groups)).max(1);
         let splits =
             if threads == 1 || items >= wanted { 1 } else { wanted.div_ceil(items).min(blocks.len()).max(1) };
-        PixelPlan { boxes, splits, reach, line_starts, copies }
+        PixelPlan { boxes, groups, splits, reach, chunk }
     }
 
     /// How often the weights are passed over.
@@ -94,81 +135,89 @@ impl PixelPlan {
     }
 
     pub(crate) fn tasks<T: Real>(&self, filter: &PackedFilter<T>) -> usize {
-        filter.groups * self.boxes.len() * self.splits
+        filter.groups.div_ceil(self.groups) * self.boxes.len() * self.splits
     }
 
     /// An upper bound of the scratch bytes of one thread.
     pub(crate) fn workspace<T: Real>(&self, axes: &[EngineAxis<'_>], filter: &PackedFilter<T>) -> usize {
-        if !self.copies || self.boxes.len() == 0 {
-            return 0;
-        }
-        let needed = self.needed(axes, &self.boxes.get(0));
-        gather::planes_len(&needed, filter.in_channels) * size_of::<T>()
+        // The first box is the largest, but others may have more around them.
+        let of_box = |index: usize| {
+            let planes = self.planes(axes, &self.boxes.get(index));
+            let input = planes.len(filter.in_channels * self.groups, chunk::beyond(filter.kernels));
+            let sums = filter.blocks().iter().map(|block| block.columns).max().unwrap_or(0);
+            input + sums * self.pitch_of_sums(filter, &planes)
+        };
+        (0..self.boxes.len()).map(of_box).max().unwrap_or(0) * size_of::<T>()
     }
 
     /// Runs one task.
     pub(crate) fn run<T: Real>(&self, problem: &Problem<'_, T>, task: usize) {
+        let filter = problem.filter;
         let split = task % self.splits;
         let index = task / self.splits % self.boxes.len();
-        let group = task / self.splits / self.boxes.len();
+        let first = task / self.splits / self.boxes.len() * self.groups;
+        let groups = first..filter.groups.min(first + self.groups);
         let spans = self.boxes.get(index);
-        let mut scratch = Vec::new();
-        let planes = if self.copies {
-            gather::copied_planes(
-                &problem.x,
-                problem.x_group(group),
-                &problem.axes,
-                &self.needed(&problem.axes, &spans),
-                problem.filter.in_channels,
-                problem.x_channel_stride,
-                &mut scratch,
-            )
-        } else {
-            let x = problem.x.as_computed().expect("planned to read the input where it lies");
-            Planes::in_place(x, problem.x_group(group), &problem.axes, problem.x_channel_stride)
-        };
-        let blocks = problem.filter.blocks();
-        let share = |part: usize| blocks.len() * part / self.splits;
-        let mut worker = Worker::new(problem, group, planes);
-        for block in &blocks[share(split)..share(split + 1)] {
-            worker.block(block, &spans);
-        }
+        let planes = self.planes(&problem.axes, &spans);
+        problem.scratch.with(|scratch| {
+            let channels = filter.in_channels * groups.len();
+            let input = scratch.input.at_least(planes.len(channels, chunk::beyond(filter.kernels)));
+            planes.copy(problem, problem.x_group(groups.start), channels, input);
+            let blocks = filter.blocks();
+            let share = |part: usize| blocks.len() * part / self.splits;
+            let pitch = self.pitch_of_sums(filter, &planes);
+            let mut worker = Worker::new(problem, groups, (&planes, input), (&mut scratch.sums, pitch));
+            for block in &blocks[share(split)..share(split + 1)] {
+                worker.block(block, &spans, self.chunk);
+            }
+        });
     }
 
-    /// The input positions that a box reads.
-    fn needed(&self, axes: &[EngineAxis<'_>], spans: &[Span]) -> Vec<Span> {
-        let mut positions = spans.to_vec();
-        if let Some(last) = positions.last_mut() {
-            // Along the last axis a box counts from the start of each line.
-            let (least, greatest) = self.line_starts;
-            *last = Span { first: last.first + least, count: last.count + (greatest - least) as usize };
-        }
-        needed(axes, &positions, &self.reach, false)
+    /// The input around a box that some chunk meets the input by.
+    fn planes(&self, axes: &[EngineAxis<'_>], spans: &[Span]) -> Planes {
+        let sizes = self.chunk.counts(spans);
+        let of_axis = |axis: usize| {
+            let (span, beside) = (&spans[axis], sizes[axis] as i64 - 1);
+            let read =
+                Span { first: span.first - self.reach[axis] as i64, count: span.count + self.reach[axis] };
+            let near = Span { first: -beside, count: axes[axis].input + 2 * beside.max(0) as usize };
+            read.intersect(&near)
+        };
+        Planes::new((0..axes.len()).map(of_axis).collect())
+    }
+
+    /// From column to column among the sums of a chunk.
+    fn pitch_of_sums<T: Real>(&self, filter: &PackedFilter<T>, planes: &Planes) -> usize {
+        let positions = (self.chunk.rows - 1) * planes.pitch() + self.chunk.len;
+        positions.next_multiple_of(filter.kernels.lanes())
     }
 }
 
 /// Cycles that the lines of all blocks need, by the shape of their tiles.
 pub(crate) fn cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>) -> f64 {
     let kernels = filter.kernels;
+    let plan = PixelPlan::new(axes, filter, 1);
+    let last = axes.len() - 1;
     let mut cycles = 0.0;
-    let last = &axes[axes.len() - 1];
     for block in filter.blocks() {
-        let rows: f64 = block.outer(axes).iter().map(|span| span.count as f64).product();
+        let spans = block.positions(axes);
+        let rows: f64 = spans[..last].iter().map(|span| span.count as f64).product();
+        let around = plan.reach[last].min(axes[last].input);
+        let vectors = if plan.chunk.rows > 1 {
+            rows * (spans[last].count + around) as f64 / kernels.lanes() as f64
+        } else {
+            rows * spans[last].count.div_ceil(kernels.lanes()) as f64
+        };
         for line in &block.lines {
             let columns = line.columns.len();
-            let mut left = line.span(last).count.div_ceil(kernels.lanes());
-            while left > 0 {
-                let vectors = worker::vectors_for(kernels, columns, left);
-                // A long row is many tiles of the same shape.
-                let tiles = left / vectors.min(left);
-                let arithmetic = (columns * vectors) as f64 / 2.0;
-                let loads = (columns + vectors) as f64 / 2.0;
-                // What it reads does not stay in the first-level cache.
-                let per_channel = arithmetic.max(loads).max(4.0) / 0.55;
-                let work = per_channel * (line.taps.len() * filter.in_channels) as f64;
-                cycles += rows * tiles as f64 * (work + 60.0 + 12.0 * columns as f64);
-                left -= tiles * vectors.min(left);
-            }
+            let shape = vectors_for(kernels, columns, (vectors as usize).max(1)) as f64;
+            let fed: u32 = line.taps.iter().map(|tap| tap.feeds.count_ones()).sum();
+            let arithmetic = f64::from(fed) / 2.0 * shape;
+            // Positions are seldom aligned, so that most loads touch two lines.
+            let loads = line.taps.len() as f64 * (columns as f64 / 2.0 + 0.8 * shape);
+            let per_channel = arithmetic.max(loads).max(4.0 * line.taps.len() as f64) / 0.8;
+            cycles += vectors / shape * (per_channel * filter.in_channels as f64 + 20.0)
+                + 2.0 * vectors * columns as f64;
         }
     }
     cycles * filter.groups as f64

@@ -1,0 +1,212 @@
+//! Computing the blocks of a task, chunk by chunk.
+
+use std::ops::Range;
+
+use outstride_kernels::{Kernels, MAX_COLUMNS, PixelTap, PixelTiles, Real};
+
+use super::super::axis::{Span, meeting};
+use super::super::problem::Problem;
+use super::Chunk;
+use super::blocks::{Block, Line};
+use super::exact::Site;
+use super::planes::Planes;
+use super::store::Targets;
+use crate::aligned::Aligned;
+
+/// How many vectors the next tile of a stretch takes.
+pub(super) fn vectors_for<T: Real>(kernels: &Kernels<T>, columns: usize, left: usize) -> usize {
+    let fitting = kernels.pixel_shapes().find(|&(have, vectors)| vectors <= left && columns <= have);
+    fitting.map_or(1, |(_, vectors)| vectors)
+}
+
+/// How many elements behind the last position kernels may read: they compute whole vectors.
+pub(super) fn beyond<T: Real>(kernels: &Kernels<T>) -> usize {
+    kernels.lanes()
+}
+
+/// Computes and stores the blocks of a task.
+pub(super) struct Worker<'a, T: Real> {
+    problem: &'a Problem<'a, T>,
+    groups: Range<usize>,
+    planes: &'a Planes,
+    /// The planes of all channels of all groups.
+    input: &'a [T],
+    /// `[column][position]`, columns at a distance of `pitch`.
+    sums: &'a mut Aligned<T>,
+    pitch: usize,
+    /// The taps of all lines that meet the input, each with its number in its line.
+    taps: Vec<PixelTap>,
+    numbers: Vec<usize>,
+    /// Per line, its part of these.
+    of_lines: Vec<Range<usize>>,
+    targets: Targets,
+}
+
+impl<'a, T: Real> Worker<'a, T> {
+    pub(super) fn new(
+        problem: &'a Problem<'a, T>,
+        groups: Range<usize>,
+        (planes, input): (&'a Planes, &'a [T]),
+        (sums, pitch): (&'a mut Aligned<T>, usize),
+    ) -> Self {
+        Worker {
+            problem,
+            groups,
+            planes,
+            input,
+            sums,
+            pitch,
+            taps: Vec::new(),
+            numbers: Vec::new(),
+            of_lines: Vec::new(),
+            targets: Targets::default(),
+        }
+    }
+
+    /// Computes a block at the positions `spans`.
+    pub(super) fn block(&mut self, block: &Block, spans: &[Span], chunk: Chunk) {
+        let positions = block.positions(&self.problem.axes);
+        let spans: Vec<Span> = positions.iter().zip(spans).map(|(a, b)| a.intersect(b)).collect();
+        if spans.iter().any(|span| span.count == 0) {
+            return;
+        }
+        let sizes = chunk.counts(&spans);
+        let from = |axis: usize, first: i64| {
+            let left = (spans[axis].end() - first) as usize;
+            Span { first, count: sizes[axis].min(left) }
+        };
+        let mut at: Vec<Span> = (0..spans.len()).map(|axis| from(axis, spans[axis].first)).collect();
+        loop {
+            self.chunk(block, &at);
+            let next = (0..at.len()).rev().find(|&axis| at[axis].end() < spans[axis].end());
+            let Some(axis) = next else { return };
+            at[axis] = from(axis, at[axis].end());
+            for inner in axis + 1..at.len() {
+                at[inner] = from(inner, spans[inner].first);
+            }
+        }
+    }
+
+    /// Computes and stores the outputs of a block at the positions of a chunk, for all groups.
+    fn chunk(&mut self, block: &Block, spans: &[Span]) {
+        self.taps.clear();
+        self.numbers.clear();
+        self.of_lines.clear();
+        for line in &block.lines {
+            let first = self.taps.len();
+            self.collect_taps(line, spans);
+            self.of_lines.push(first..self.taps.len());
+        }
+        self.targets.find(self.problem, block, spans);
+        let rows = spans[spans.len() - 2].count;
+        let positions = (rows - 1) * self.planes.pitch() + spans[spans.len() - 1].count;
+        for group in self.groups.clone() {
+            let mut column = 0;
+            for index in 0..block.lines.len() {
+                self.line(block, index, (group, column), spans, positions);
+                column += block.lines[index].columns.len();
+            }
+            self.finish(block, group, positions);
+            let sums = self.sums.at_least(block.columns * self.pitch);
+            self.targets.store(self.problem, block, group, sums, (self.pitch, self.planes.pitch()));
+        }
+    }
+
+    /// Collects the taps of a line that meet the input at any position of a chunk.
+    fn collect_taps(&mut self, line: &Line, spans: &[Span]) {
+        let meeting_of_axis = |(axis, span): (usize, &Span)| {
+            let inside = Span { first: 0, count: self.problem.axes[axis].input };
+            meeting(&line.deltas[axis], *span, inside)
+        };
+        let windows: Vec<Range<usize>> = spans.iter().enumerate().map(meeting_of_axis).collect();
+        let combinations: usize = windows.iter().map(Range::len).product();
+        let mut deltas = vec![0; windows.len()];
+        for combination in 0..combinations {
+            let (mut rest, mut number, mut stride) = (combination, 0, 1);
+            for (axis, window) in windows.iter().enumerate().rev() {
+                let which = window.start + rest % window.len();
+                rest /= window.len();
+                number += which * stride;
+                stride *= line.deltas[axis].len();
+                deltas[axis] = line.deltas[axis][which];
+            }
+            let tap = line.taps[number];
+            if tap.feeds != 0 {
+                let input = self.planes.distance(deltas.iter().copied());
+                self.taps.push(PixelTap { input, weights: tap.weights, feeds: tap.feeds });
+                self.numbers.push(number);
+            }
+        }
+    }
+
+    /// Computes one line of a block in a group, whose first column is given, too.
+    fn line(
+        &mut self,
+        block: &Block,
+        index: usize,
+        (group, first_column): (usize, usize),
+        spans: &[Span],
+        positions: usize,
+    ) {
+        let filter = self.problem.filter;
+        let line = &block.lines[index];
+        let taps = self.of_lines[index].clone();
+        let columns = line.columns.len();
+        let first_channel = group * filter.out_channels;
+        let mut bias = [T::default(); MAX_COLUMNS];
+        for (bias, column) in bias.iter_mut().zip(&line.columns) {
+            *bias = filter.bias[first_channel + column.channel];
+        }
+        let plane = (group - self.groups.start) * filter.in_channels * self.planes.stride;
+        let place = plane as isize + self.planes.place(spans.iter().map(|span| span.first));
+        let input = self.input.as_ptr().wrapping_offset(place);
+        let out = &mut self.sums.at_least(block.columns * self.pitch)[first_column * self.pitch..];
+        let mut finite = true;
+        let (mut first, mut left) = (0, positions.div_ceil(filter.kernels.lanes()));
+        while left > 0 {
+            let vectors = vectors_for(filter.kernels, columns, left);
+            let tiles = PixelTiles {
+                taps: &self.taps[taps.clone()],
+                input: input.wrapping_add(first),
+                weights: filter.group_weights(group).as_ptr(),
+                channels: filter.in_channels,
+                channel_stride: self.planes.stride,
+                weight_stride: line.weight_stride,
+                bias: &bias,
+                count: left / vectors,
+                pitch: self.pitch,
+            };
+            // SAFETY: a tap that meets the input at some position of the chunk reads inside the planes at all of them, and
+            // so between rows; there is a vector's room behind the last one. The weights of the line's columns lie next to
+            // each other at every channel.
+            finite &= unsafe { filter.kernels.pixel(columns, vectors, &tiles, &mut out[first..]) };
+            first += tiles.count * vectors * filter.kernels.lanes();
+            left -= tiles.count * vectors;
+        }
+        if !finite {
+            let site = Site {
+                problem: self.problem,
+                group,
+                line,
+                spans,
+                taps: &self.taps[taps.clone()],
+                numbers: &self.numbers[taps],
+                planes: self.planes,
+                input: &self.input[plane..],
+            };
+            site.sum_again(out, self.pitch);
+        }
+    }
+
+    /// Finishes the sums of all columns.
+    fn finish(&mut self, block: &Block, group: usize, positions: usize) {
+        let Problem { filter, finish, .. } = self.problem;
+        let first = group * filter.out_channels;
+        let sums = self.sums.at_least(block.columns * self.pitch).chunks_exact_mut(self.pitch);
+        for (column, sums) in block.lines.iter().flat_map(|line| &line.columns).zip(sums) {
+            let channel = first + column.channel;
+            let scales = finish.scaling.map(|scaling| scaling.channels(channel..channel + 1));
+            finish.apply(filter.kernels, &mut sums[..positions], scales);
+        }
+    }
+}
