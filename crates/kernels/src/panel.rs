@@ -7,7 +7,7 @@
 use crate::simd::{Scalar, Simd};
 
 /// The most rows any panel kernel has.
-pub const MAX_ROWS: usize = 14;
+pub const MAX_ROWS: usize = 12;
 
 /// One tap of a panel tile: where each row reads its input, and the tap's weights.
 #[derive(Clone, Copy, Debug)]
@@ -60,6 +60,9 @@ pub(crate) unsafe fn panel<S: Simd, const ROWS: usize, const VECTORS: usize>(
             }
         }
         for tap in tile.taps {
+            if S::accumulate_panel(&mut sums, tap, tile.channels) {
+                continue;
+            }
             let mut weights = tap.weights;
             let mut channel = 0;
             // Row pointers outnumber the registers that could hold them: with one vector a row, several channels per

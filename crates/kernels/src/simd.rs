@@ -3,6 +3,8 @@
 
 use bytemuck::Zeroable;
 
+use crate::panel::PanelTap;
+
 /// A scalar the kernels compute in.
 pub trait Scalar:
     Copy + Default + PartialEq + PartialOrd + std::fmt::Debug + Zeroable + Send + Sync + 'static
@@ -144,4 +146,15 @@ pub(crate) trait Simd: Copy + 'static {
 
     /// Whether any lane is NaN.
     unsafe fn any_nan(v: Self::Vector) -> bool;
+
+    /// Adds the products of all channels of a tap to the sums of a panel tile, if the instruction set has a loop of its own for
+    /// tiles of that shape. Returns whether it has.
+    #[inline(always)]
+    unsafe fn accumulate_panel<const ROWS: usize, const VECTORS: usize>(
+        _sums: &mut [[Self::Vector; VECTORS]; ROWS],
+        _tap: &PanelTap<Self::Scalar>,
+        _channels: usize,
+    ) -> bool {
+        false
+    }
 }

@@ -262,7 +262,7 @@ impl<T: Real> Kernels<T> {
         &self.own
     }
 
-    /// The names of the table's entries, such as `f32_panel_14x2_avx512`.
+    /// The names of the table's entries, such as `f32_panel_12x2_avx512`.
     pub fn names(&self) -> Vec<KernelName> {
         let name = |family, columns, vectors| KernelName {
             dtype: T::DTYPE,
@@ -495,7 +495,7 @@ macro_rules! table_of {
                 const AVX512: Kernels<$type> = kernels_of!(
                     $avx512, Isa::Avx512, $lanes512, ["avx512f", "avx512bw", "avx512dq", "avx512vl", "fma"],
                     narrow_of!($type, $avx512, ["avx512f", "avx512bw", "avx512dq", "avx512vl", "fma"]),
-                    panel rows [1 2 4 6 8 10 12 14],
+                    panel rows [1 2 4 6 8 10 12],
                     pixel [1 2 3] x 8 [1 2 3 4] x 6 [1 2 3 4 5 6] x 4 [1 2 3 4 5 6 7 8 9] x 3
                         [1 2 3 4 5 6 7 8 9 10 11 12 13 14] x 2 [1 2 3 4 5 6 7 8 9 10 11 12 13 14] x 1
                 );

@@ -6,4 +6,5 @@ pub(crate) mod avx512;
 mod byte_rows;
 mod bytes;
 mod halves;
+mod panel_loop;
 pub(crate) mod vnni;

@@ -76,7 +76,7 @@ impl Plan {
         self.path
     }
 
-    /// The kernel family, tile and instruction set, such as `f32_panel_14x2_avx512`.
+    /// The kernel family, tile and instruction set, such as `f32_panel_12x2_avx512`.
     pub fn kernel(&self) -> &str {
         &self.kernel
     }

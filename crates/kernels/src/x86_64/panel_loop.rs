@@ -1,0 +1,184 @@
+//! The inner loop of panel tiles of 12 rows by 2 vectors.
+//!
+//! A core's two hardware threads take turns at decoding, so that beside a busy neighbour about three instructions a cycle are left,
+//! of which multiply-adds need two. The loop keeps every row's address in a register of its own and moves them only after eight
+//! channels; two thirds of the rows are broadcast inside the multiply-adds, the others by one load for both vectors, so that the
+//! two load ports keep up. Compilers keep addresses of so many rows in memory, and load them again for every channel.
+//!
+//! | registers | |
+//! |---|---|
+//! | zmm0 … zmm23 | the sums, row by row |
+//! | zmm24, zmm25 | a channel's weights |
+//! | r8 … r15, rax, rcx, rdx, rdi | the rows' inputs |
+//! | rsi, rbx | the weights, and what is fetched |
+//! | rbp | the channels that are left |
+
+use std::arch::asm;
+use std::arch::x86_64::{__m512, __m512d};
+
+use crate::panel::PanelTap;
+
+/// Rows of a tile.
+pub(crate) const ROWS: usize = 12;
+
+/// One row of a channel, broadcast inside the multiply-adds.
+#[rustfmt::skip]
+macro_rules! in_place {
+    ($multiply:literal, $all:literal, $input:expr, $low:literal, $high:literal) => {
+        concat!(
+            $multiply, " ", $low, ", zmm24, ", $input, "{{", $all, "}}\n",
+            $multiply, " ", $high, ", zmm25, ", $input, "{{", $all, "}}\n",
+        )
+    };
+}
+
+/// One row of a channel, broadcast in advance.
+#[rustfmt::skip]
+macro_rules! loaded {
+    ($load:literal, $multiply:literal, $input:expr, $low:literal, $high:literal) => {
+        concat!(
+            $load, " zmm26, ", $input, "\n",
+            $multiply, " ", $low, ", zmm24, zmm26\n",
+            $multiply, " ", $high, ", zmm25, zmm26\n",
+        )
+    };
+}
+
+/// One channel: how far its inputs, both vectors of its weights and what is fetched lie from where the registers point.
+#[rustfmt::skip]
+macro_rules! channel {
+    (
+        ($load:literal, $multiply:literal, $element:literal, $all:literal),
+        $x:literal, $weights:literal, $more_weights:literal, $fetched:literal
+    ) => {
+        concat!(
+            "vmovups zmm24, zmmword ptr [rsi + ", $weights, "]\n",
+            "vmovups zmm25, zmmword ptr [rsi + ", $more_weights, "]\n",
+            "prefetcht1 byte ptr [rbx + ", $fetched, "]\n",
+            in_place!($multiply, $all, concat!($element, " ptr [r8 + ", $x, "]"), "zmm0", "zmm1"),
+            in_place!($multiply, $all, concat!($element, " ptr [r9 + ", $x, "]"), "zmm2", "zmm3"),
+            loaded!($load, $multiply, concat!($element, " ptr [r10 + ", $x, "]"), "zmm4", "zmm5"),
+            in_place!($multiply, $all, concat!($element, " ptr [r11 + ", $x, "]"), "zmm6", "zmm7"),
+            in_place!($multiply, $all, concat!($element, " ptr [r12 + ", $x, "]"), "zmm8", "zmm9"),
+            loaded!($load, $multiply, concat!($element, " ptr [r13 + ", $x, "]"), "zmm10", "zmm11"),
+            in_place!($multiply, $all, concat!($element, " ptr [r14 + ", $x, "]"), "zmm12", "zmm13"),
+            in_place!($multiply, $all, concat!($element, " ptr [r15 + ", $x, "]"), "zmm14", "zmm15"),
+            loaded!($load, $multiply, concat!($element, " ptr [rax + ", $x, "]"), "zmm16", "zmm17"),
+            in_place!($multiply, $all, concat!($element, " ptr [rcx + ", $x, "]"), "zmm18", "zmm19"),
+            in_place!($multiply, $all, concat!($element, " ptr [rdx + ", $x, "]"), "zmm20", "zmm21"),
+            loaded!($load, $multiply, concat!($element, " ptr [rdi + ", $x, "]"), "zmm22", "zmm23"),
+        )
+    };
+}
+
+/// Moves on by so many bytes of inputs, weights, and what is fetched.
+#[rustfmt::skip]
+macro_rules! advance {
+    ($x:literal, $weights:literal, $fetched:literal) => {
+        concat!(
+            "add r8, ", $x, "\n", "add r9, ", $x, "\n", "add r10, ", $x, "\n", "add r11, ", $x, "\n",
+            "add r12, ", $x, "\n", "add r13, ", $x, "\n", "add r14, ", $x, "\n", "add r15, ", $x, "\n",
+            "add rax, ", $x, "\n", "add rcx, ", $x, "\n", "add rdx, ", $x, "\n", "add rdi, ", $x, "\n",
+            "add rsi, ", $weights, "\n", "add rbx, ", $fetched, "\n",
+        )
+    };
+}
+
+macro_rules! accumulate {
+    ($name:ident, $scalar:ty, $vector:ty, $words:tt, [$($x:literal)*], $eight:literal, $one:literal) => {
+        /// Adds the products of all channels of a tap.
+        ///
+        /// # Safety
+        ///
+        /// The CPU must have AVX-512. The first rows of the tap must be readable at every channel, as must its weights.
+        #[inline]
+        #[target_feature(enable = "avx512f")]
+        pub(crate) unsafe fn $name(
+            sums: &mut [[$vector; 2]; ROWS],
+            tap: &PanelTap<$scalar>,
+            channels: usize,
+        ) {
+            accumulate!(@ $words, $eight, $one, $($x)*, sums, tap, channels)
+        }
+    };
+    (
+        @ $words:tt, $eight:literal, $one:literal,
+        $x1:literal $x2:literal $x3:literal $x4:literal $x5:literal $x6:literal $x7:literal,
+        $sums:ident, $tap:ident, $channels:ident
+    ) => {
+        // SAFETY: the caller vouches for what is read; the stack is left as it was found, and so are the two registers that may
+        // not be named.
+        unsafe {
+            asm!(
+                "push rbx",
+                "push rbp",
+                "mov rbx, rax",
+                "mov rbp, rcx",
+                "mov r8, qword ptr [rdi + 0]",
+                "mov r9, qword ptr [rdi + 8]",
+                "mov r10, qword ptr [rdi + 16]",
+                "mov r11, qword ptr [rdi + 24]",
+                "mov r12, qword ptr [rdi + 32]",
+                "mov r13, qword ptr [rdi + 40]",
+                "mov r14, qword ptr [rdi + 48]",
+                "mov r15, qword ptr [rdi + 56]",
+                "mov rax, qword ptr [rdi + 64]",
+                "mov rcx, qword ptr [rdi + 72]",
+                "mov rdx, qword ptr [rdi + 80]",
+                "mov rdi, qword ptr [rdi + 88]",
+                "sub rbp, 8",
+                "jb 3f",
+                "2:",
+                channel!($words, 0, 0, 64, 0),
+                channel!($words, $x1, 128, 192, 64),
+                channel!($words, $x2, 256, 320, 128),
+                channel!($words, $x3, 384, 448, 192),
+                channel!($words, $x4, 512, 576, 256),
+                channel!($words, $x5, 640, 704, 320),
+                channel!($words, $x6, 768, 832, 384),
+                channel!($words, $x7, 896, 960, 448),
+                advance!($eight, 1024, 512),
+                "sub rbp, 8",
+                "jae 2b",
+                "3:",
+                "add rbp, 8",
+                "jz 5f",
+                "4:",
+                channel!($words, 0, 0, 64, 0),
+                advance!($one, 128, 64),
+                "sub rbp, 1",
+                "jnz 4b",
+                "5:",
+                "pop rbp",
+                "pop rbx",
+                inout("rsi") $tap.weights => _,
+                inout("rdi") $tap.rows.as_ptr() => _,
+                inout("rax") $tap.fetch => _,
+                inout("rcx") $channels => _,
+                out("rdx") _,
+                out("r8") _, out("r9") _, out("r10") _, out("r11") _,
+                out("r12") _, out("r13") _, out("r14") _, out("r15") _,
+                inout("zmm0") $sums[0][0], inout("zmm1") $sums[0][1],
+                inout("zmm2") $sums[1][0], inout("zmm3") $sums[1][1],
+                inout("zmm4") $sums[2][0], inout("zmm5") $sums[2][1],
+                inout("zmm6") $sums[3][0], inout("zmm7") $sums[3][1],
+                inout("zmm8") $sums[4][0], inout("zmm9") $sums[4][1],
+                inout("zmm10") $sums[5][0], inout("zmm11") $sums[5][1],
+                inout("zmm12") $sums[6][0], inout("zmm13") $sums[6][1],
+                inout("zmm14") $sums[7][0], inout("zmm15") $sums[7][1],
+                inout("zmm16") $sums[8][0], inout("zmm17") $sums[8][1],
+                inout("zmm18") $sums[9][0], inout("zmm19") $sums[9][1],
+                inout("zmm20") $sums[10][0], inout("zmm21") $sums[10][1],
+                inout("zmm22") $sums[11][0], inout("zmm23") $sums[11][1],
+                out("zmm24") _, out("zmm25") _, out("zmm26") _,
+            );
+        }
+    };
+}
+
+accumulate!(
+    accumulate_f32, f32, __m512, ("vbroadcastss", "vfmadd231ps", "dword", "1to16"), [4 8 12 16 20 24 28], 32, 4
+);
+accumulate!(
+    accumulate_f64, f64, __m512d, ("vbroadcastsd", "vfmadd231pd", "qword", "1to8"), [8 16 24 32 40 48 56], 64, 8
+);
