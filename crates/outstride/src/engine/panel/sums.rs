@@ -131,6 +131,9 @@ impl<T: Real> VectorSums<'_, T> {
         let steps = bundle.members.len() * self.blocks.iter().len();
         for step in 0..steps {
             let (member, block) = self.member_and_block(step);
+            if block == 0 {
+                taps.aim(&problem.axes, &bundle.members[member], self.input);
+            }
             for tile in 0..positions.tiles() {
                 taps.point(&problem.axes, &bundle.members[member], positions, tile, self.input, block);
                 for panel in 0..panels.panels() {

@@ -20,6 +20,10 @@ pub(super) struct Taps<T> {
     windows: Vec<Range<usize>>,
     /// Per axis, which of its window comes next.
     counter: Vec<usize>,
+    /// Per axis, between which indices all taps of the member find inputs.
+    inside: Vec<Span>,
+    /// How far each of them reads from a position, if there are such indices.
+    distances: Vec<isize>,
 }
 
 impl<T: Real> Taps<T> {
@@ -30,6 +34,54 @@ impl<T: Real> Taps<T> {
             zeros: vec![T::default(); channels],
             windows: Vec::new(),
             counter: Vec::new(),
+            inside: Vec::new(),
+            distances: Vec::new(),
+        }
+    }
+
+    /// Finds what all tiles inside the input have in common.
+    pub(super) fn aim(&mut self, axes: &[EngineAxis<'_>], member: &Member, input: &Input<'_, T>) {
+        self.inside.clear();
+        self.distances.clear();
+        for (axis, deltas) in member.deltas.iter().enumerate() {
+            let there = input.readable[axis].intersect(&Span { first: 0, count: axes[axis].input });
+            let (Some(_), Some(farthest)) = (deltas.first(), deltas.len().checked_sub(1)) else { return };
+            let first = there.first - shift(member, axis, farthest);
+            let end = there.end() - shift(member, axis, 0);
+            self.inside.push(Span { first, count: (end - first).max(0) as usize });
+        }
+        // There may be many more taps than inputs.
+        if self.inside.iter().any(|span| span.count == 0) {
+            return;
+        }
+        self.distances.push(0);
+        for (axis, deltas) in member.deltas.iter().enumerate() {
+            let of_axis =
+                (0..deltas.len()).map(|tap| shift(member, axis, tap) as isize * input.strides[axis]);
+            let of_axis: Vec<isize> = of_axis.collect();
+            let slower = std::mem::take(&mut self.distances);
+            self.distances.extend(slower.iter().flat_map(|slow| of_axis.iter().map(move |fast| slow + fast)));
+        }
+    }
+
+    /// Points at a block of channels where all taps of all rows find inputs.
+    fn point_inside(&mut self, positions: &Positions, tile: usize, origin: *const T) {
+        let &Piece { first, count, .. } = &positions.pieces[tile];
+        let offsets = &positions.inputs[first..first + count];
+        let zeros = self.zeros.as_ptr();
+        self.numbers.clear();
+        self.numbers.extend(0..self.distances.len());
+        if self.taps.len() < self.distances.len() {
+            let nowhere = PanelTap { rows: [zeros; MAX_ROWS], weights: zeros, fetch: zeros };
+            self.taps.resize(self.distances.len(), nowhere);
+        }
+        for (tap, &distance) in self.taps.iter_mut().zip(&self.distances) {
+            let origin = origin.wrapping_offset(distance);
+            for (row, &offset) in tap.rows.iter_mut().zip(offsets) {
+                *row = origin.wrapping_offset(offset);
+            }
+            // A kernel may compute more rows than there are.
+            tap.rows[count..].fill(zeros);
         }
     }
 
@@ -47,7 +99,7 @@ impl<T: Real> Taps<T> {
         taps
     }
 
-    /// Points at a block of channels, leaving out the taps that find no input at any of the tile's rows.
+    /// Points the taps of the member last [aimed](Self::aim) with at a block of channels, leaving out the taps that find no input at any of the tile's rows.
     pub(super) fn point(
         &mut self,
         axes: &[EngineAxis<'_>],
@@ -58,6 +110,12 @@ impl<T: Real> Taps<T> {
         block: usize,
     ) {
         let extent = positions.extent(tile);
+        let is_inside =
+            |(extent, inside): (&Span, &Span)| inside.first <= extent.first && extent.end() <= inside.end();
+        if !self.distances.is_empty() && extent.iter().zip(&self.inside).all(is_inside) {
+            self.point_inside(positions, tile, input.origin(block));
+            return;
+        }
         self.windows.clear();
         self.counter.clear();
         for (axis, of_axis) in axes.iter().enumerate() {
