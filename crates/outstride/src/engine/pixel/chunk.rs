@@ -70,7 +70,7 @@ impl<'a, T: Real> Worker<'a, T> {
         if spans.iter().any(|span| span.count == 0) {
             return;
         }
-        let sizes = chunk.counts(&spans);
+        let sizes = chunk.counts(spans.iter().map(|span| span.count));
         let from = |axis: usize, first: i64| {
             let left = (spans[axis].end() - first) as usize;
             Span { first, count: sizes[axis].min(left) }

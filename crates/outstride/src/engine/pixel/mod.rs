@@ -73,14 +73,25 @@ impl Chunk {
         Chunk { rows, len: along.max(1) }
     }
 
-    /// Per axis, the positions of a chunk of a box.
-    fn counts(&self, spans: &[Span]) -> Vec<usize> {
-        let last = spans.len() - 1;
-        let of_axis = |(axis, span): (usize, &Span)| {
-            let most = if axis == last { self.len } else { self.rows };
-            if axis + 1 < last { 1 } else { most.min(span.count) }
+    /// Per axis, the positions of a chunk of a box with so many.
+    fn counts(&self, of_box: impl ExactSizeIterator<Item = usize>) -> Vec<usize> {
+        let axes = of_box.len();
+        let of_axis = |(axis, count): (usize, usize)| match axes - axis {
+            1 => self.len.min(count),
+            2 => self.rows.min(count),
+            _ => 1,
         };
-        spans.iter().enumerate().map(of_axis).collect()
+        of_box.enumerate().map(of_axis).collect()
+    }
+
+    /// The input, with zeros around it, that a box of so many positions needs at most, wherever it lies.
+    fn most_needed(&self, axes: &[EngineAxis<'_>], counts: &[usize], reach: &[usize]) -> Vec<Span> {
+        let sizes = self.counts(counts.iter().copied());
+        let of_axis = |axis: usize| {
+            let near = axes[axis].input + 2 * (sizes[axis] - 1);
+            Span { first: 0, count: counts[axis].saturating_add(reach[axis]).min(near) }
+        };
+        (0..axes.len()).map(of_axis).collect()
     }
 }
 
@@ -103,14 +114,8 @@ impl PixelPlan {
         let cached = filter.bytes() / filter.groups <= CACHED_WEIGHT_BYTES;
         let input_bytes = if cached { INPUT_BYTES } else { INPUT_BYTES_PER_PASS };
         let bytes = |counts: &[usize]| {
-            let spans: Vec<Span> = counts.iter().map(|&count| Span { first: 0, count }).collect();
-            let sizes = chunk.counts(&spans);
-            let of_axis = |axis: usize| {
-                let around = reach[axis].min(axes[axis].input + sizes[axis]);
-                (counts[axis] + around).min(axes[axis].input + 2 * sizes[axis])
-            };
-            let positions =
-                (0..axes.len()).fold(1usize, |product, axis| product.saturating_mul(of_axis(axis)));
+            let spans = chunk.most_needed(axes, counts, &reach);
+            let positions = spans.iter().fold(1usize, |product, span| product.saturating_mul(span.count));
             positions.saturating_mul(filter.in_channels * size_of::<T>())
         };
         let boxes = Boxes::cut(space, &granules, |counts, boxes| {
@@ -118,9 +123,7 @@ impl PixelPlan {
             let by_blocks = !cached && blocks.len() >= wanted;
             bytes(counts) <= input_bytes && (threads == 1 || by_blocks || boxes * filter.groups >= wanted)
         });
-        let largest: Vec<usize> =
-            if boxes.len() == 0 { Vec::new() } else { boxes.get(0).iter().map(|span| span.count).collect() };
-        let fitting = if largest.is_empty() { 1 } else { INPUT_BYTES / bytes(&largest).max(1) };
+        let fitting = INPUT_BYTES / largest(&boxes).map_or(1, |counts| bytes(&counts)).max(1);
         let enough = if threads == 1 { 1 } else { wanted.div_ceil(boxes.len().max(1)) };
         let groups = fitting.min(filter.groups / enough).clamp(1, filter.groups.max(1));
         let items = (boxes.len() * filter.groups.div_ceil(groups)).max(1);
@@ -140,14 +143,11 @@ impl PixelPlan {
 
     /// An upper bound of the scratch bytes of one thread.
     pub(crate) fn workspace<T: Real>(&self, axes: &[EngineAxis<'_>], filter: &PackedFilter<T>) -> usize {
-        // The first box is the largest, but others may have more around them.
-        let of_box = |index: usize| {
-            let planes = self.planes(axes, &self.boxes.get(index));
-            let input = planes.len(filter.in_channels * self.groups, chunk::beyond(filter.kernels));
-            let sums = filter.blocks().iter().map(|block| block.columns).max().unwrap_or(0);
-            input + sums * self.pitch_of_sums(filter, &planes)
-        };
-        (0..self.boxes.len()).map(of_box).max().unwrap_or(0) * size_of::<T>()
+        let Some(counts) = largest(&self.boxes) else { return 0 };
+        let planes = Planes::new(self.chunk.most_needed(axes, &counts, &self.reach));
+        let input = planes.len(filter.in_channels * self.groups, chunk::beyond(filter.kernels));
+        let columns = filter.blocks().iter().map(|block| block.columns).max().unwrap_or(0);
+        (input + columns * self.pitch_of_sums(filter, &planes)) * size_of::<T>()
     }
 
     /// Runs one task.
@@ -173,9 +173,9 @@ impl PixelPlan {
         });
     }
 
-    /// The input around a box that some chunk meets the input by.
+    /// The input that a box needs, with the zeros around it that its chunks read where they meet the input by a part only.
     fn planes(&self, axes: &[EngineAxis<'_>], spans: &[Span]) -> Planes {
-        let sizes = self.chunk.counts(spans);
+        let sizes = self.chunk.counts(spans.iter().map(|span| span.count));
         let of_axis = |axis: usize| {
             let (span, beside) = (&spans[axis], sizes[axis] as i64 - 1);
             let read =
@@ -191,6 +191,11 @@ impl PixelPlan {
         let positions = (self.chunk.rows - 1) * planes.pitch() + self.chunk.len;
         positions.next_multiple_of(filter.kernels.lanes())
     }
+}
+
+/// Positions per axis of the first, and so the largest, of the boxes.
+fn largest(boxes: &Boxes) -> Option<Vec<usize>> {
+    (boxes.len() > 0).then(|| boxes.get(0).iter().map(|span| span.count).collect())
 }
 
 /// Cycles that the lines of all blocks need, by the shape of their tiles.
