@@ -216,10 +216,10 @@ impl Strategy {
         let panel = estimate(&by_vectors, |plan| panel_cycles(axes, filter, strides, plan));
         let tile = estimate(&by_tiles, |plan| tile_cycles(axes, filter, strides, plan));
         let winograd = estimate(&by_winograd, |plan| winograd_cycles(axes, filter, strides, plan));
-        let pixel = if last.x_stride == 1 || last.input <= 1 {
+        let pixel = if last.x_stride == 1 || last.input <= 1 || strides.x_channel == 1 {
             Ok(pixel_cycles(axes, filter, strides))
         } else {
-            Err("neighbouring positions are not next to each other in the input")
+            Err("neither positions nor channels are next to each other in the input")
         };
         let lane =
             if dense { Err("the filter is not depthwise") } else { Ok(lane_cycles(axes, filter, strides)) };
@@ -391,8 +391,8 @@ fn tile_cycles<T: Real>(
         // Vectors stand in for tiles.
         (Isa::Vnni, _) => 50.0,
         (_, true) => 120.0,
-        // At their best 360, which they share with the other hardware thread of the core.
-        (_, false) => 280.0,
+        // At their best 360, beside a busy neighbour on the core's other hardware thread 140.
+        (_, false) => 240.0,
     };
     let (grain, parts) = (filter.grain(), filter.grain().parts());
     let compute = plan.executed(axes, filter) * grain.products() / per_cycle;
@@ -407,7 +407,7 @@ fn winograd_cycles<T: Real>(
 ) -> f64 {
     let lanes = filter.kernels.lanes() as f64;
     // Every step reads inputs of its own, so that multiply-adds wait for them more often than those of panels.
-    let compute = plan.executed(axes, filter) / (2.0 * lanes) / 0.8;
+    let compute = plan.executed(axes, filter) / (2.0 * lanes) / 0.72;
     let Transformed { points, products } = plan.transformed(filter);
     let transforms = 8.0 * (points + products) / lanes;
     let larger = filter.winograd.as_ref().map_or(0, WinogradWeights::bytes) as f64 / filter.bytes() as f64;
@@ -433,6 +433,28 @@ fn around_panels<T: Real>(
     copy * inputs
         + weight_size * weight_cycles(filter, plan.passes())
         + store_cycles(axes, filter, strides, stores)
+        + returning_cycles(axes, filter, strides, plan)
+}
+
+/// Cycles to return to lines of the output that hold the channels of several phases, where a box has so many phases that lines
+/// leave the caches before the next one is stored.
+fn returning_cycles<T: Real>(
+    axes: &[EngineAxis<'_>],
+    filter: &PackedFilter<T>,
+    strides: &Strides,
+    plan: &PanelPlan,
+) -> f64 {
+    const CACHED_BYTES: usize = 1 << 20;
+    const SHORT_RUN_BYTES: usize = 256;
+    const LINE_BYTES: usize = 64;
+    let run = filter.out_channels * strides.y_size;
+    let phases: usize = filter.phases.iter().map(Vec::len).product();
+    let leave = plan.positions_of_box().saturating_mul(phases).saturating_mul(run) > CACHED_BYTES;
+    let shares_lines = run < SHORT_RUN_BYTES && !run.is_multiple_of(LINE_BYTES);
+    if strides.y_channel != 1 || !shares_lines || !leave {
+        return 0.0;
+    }
+    120.0 * elements(axes.iter().map(|axis| axis.output), filter.groups)
 }
 
 fn pixel_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, strides: &Strides) -> f64 {
@@ -440,11 +462,17 @@ fn pixel_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, stri
     let stores = match (last.y_stride, last.stride) {
         (1, 1 | 2 | 4 | 8) => Stores::Runs,
         (1, _) => Stores::Turned,
+        _ if strides.y_channel == 1 && filter.groups == 1 => Stores::Turned,
         _ => Stores::Scattered,
     };
+    let inputs = elements(axes.iter().map(|axis| axis.input), filter.in_channels * filter.groups);
+    let copy = inputs * if last.x_stride == 1 { 0.2 } else { 0.6 };
     // Each pass reads a panel's lines once per block of its columns.
     let passes = PixelPlan::new(axes, filter, 1).passes() * 3;
-    pixel::cycles(axes, filter) + weight_cycles(filter, passes) + store_cycles(axes, filter, strides, stores)
+    pixel::cycles(axes, filter)
+        + copy
+        + weight_cycles(filter, passes)
+        + store_cycles(axes, filter, strides, stores)
 }
 
 fn lane_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, strides: &Strides) -> f64 {

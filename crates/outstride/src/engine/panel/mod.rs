@@ -168,6 +168,11 @@ impl PanelPlan {
         self.boxes.len()
     }
 
+    /// Positions, of every phase, that a task computes one phase after the other.
+    pub(crate) fn positions_of_box(&self) -> usize {
+        if self.boxes.len() == 0 { 0 } else { self.boxes.get(0).iter().map(|span| span.count).product() }
+    }
+
     pub(crate) fn tasks<T: Real>(&self, filter: &PackedFilter<T>) -> usize {
         filter.groups * self.boxes.len() * self.splits
     }

@@ -29,6 +29,8 @@ pub(crate) struct Block {
     residues: Vec<Vec<usize>>,
     /// Columns of all lines.
     pub(super) columns: usize,
+    /// Whether the runs are those of neighbouring channels, and otherwise the same.
+    pub(super) has_neighbours: bool,
 }
 
 /// Columns that are computed together.
@@ -123,7 +125,13 @@ impl Block {
             }
         }
         runs.iter_mut().for_each(|run| run.phases.sort_unstable());
-        Block { columns: columns().count(), residues, lines, runs, rows }
+        let are_neighbours = |pair: &[Run]| {
+            let [a, b] = pair else { return false };
+            let residues = |run: &Run| run.phases.iter().map(|&(residue, _)| residue).collect::<Vec<_>>();
+            a.channel + 1 == b.channel && a.row == b.row && residues(a) == residues(b)
+        };
+        let has_neighbours = runs.windows(2).all(are_neighbours);
+        Block { columns: columns().count(), residues, lines, runs, rows, has_neighbours }
     }
 
     /// The positions at which any of the columns has outputs.

@@ -220,7 +220,7 @@ pub(crate) fn cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>)
             let arithmetic = f64::from(fed) / 2.0 * shape;
             // Positions are seldom aligned, so that most loads touch two lines.
             let loads = line.taps.len() as f64 * (columns as f64 / 2.0 + 0.8 * shape);
-            let per_channel = arithmetic.max(loads).max(4.0 * line.taps.len() as f64) / 0.8;
+            let per_channel = arithmetic.max(loads).max(4.0 * line.taps.len() as f64) / 0.7;
             cycles += vectors / shape * (per_channel * filter.in_channels as f64 + 20.0)
                 + 2.0 * vectors * columns as f64;
         }

@@ -70,6 +70,24 @@ impl Planes {
             exists.then_some(from)
         };
         let rows: Vec<Option<isize>> = (0..rows).map(row_at).collect();
+        if problem.x_channel_stride == 1 && last.x_stride != 1 {
+            let positions = 0..inside.count as isize;
+            let distances: Vec<isize> = positions.map(|position| position * last.x_stride).collect();
+            for (row, from) in rows.iter().enumerate() {
+                let first = row * along.count;
+                for plane in target.chunks_mut(self.stride).take(count) {
+                    let row = &mut plane[first..first + along.count];
+                    let there = if from.is_some() { inside.count } else { 0 };
+                    row[..before].fill(T::default());
+                    row[before + there..].fill(T::default());
+                }
+                if let Some(from) = from {
+                    let (first, target) = (x as isize + from, &mut target[first + before..]);
+                    problem.x.read_transposed(first, &distances, count, target, self.stride);
+                }
+            }
+            return;
+        }
         // Channel by channel, as they lie in memory that may have to be fetched from far away.
         for (channel, plane) in target.chunks_mut(self.stride).take(count).enumerate() {
             let x = x as isize + channel as isize * problem.x_channel_stride;

@@ -4,7 +4,7 @@ use outstride_kernels::Real;
 
 use super::super::axis::Span;
 use super::super::problem::Problem;
-use super::blocks::Block;
+use super::blocks::{Block, Run};
 
 /// The outputs of a block at the positions of a chunk, as far as they are the same for all groups.
 #[derive(Default)]
@@ -78,6 +78,10 @@ impl Targets {
     ) {
         let last = &problem.axes[problem.axes.len() - 1];
         let step = last.stride as isize * last.y_stride;
+        if problem.y_channel_stride == 1 && last.y_stride != 1 && block.has_neighbours {
+            self.store_channels(problem, block, group, sums, (pitch, row_pitch, step));
+            return;
+        }
         let mut strips = &self.strips[..];
         let mut distances = Vec::new();
         let mut outputs = Vec::new();
@@ -120,6 +124,38 @@ impl Targets {
                     let first = target + of_run[begin].target + position as isize * step;
                     // SAFETY: as above.
                     unsafe { problem.y.write(first, 1, &outputs) };
+                }
+            }
+        }
+    }
+
+    /// Stores sums of neighbouring channels in turns, given the distances between columns, rows and outputs.
+    fn store_channels<T: Real>(
+        &self,
+        problem: &Problem<'_, T>,
+        block: &Block,
+        group: usize,
+        sums: &[T],
+        (pitch, row_pitch, step): (usize, usize, isize),
+    ) {
+        let Some(first_run) = block.runs.first() else { return };
+        let channel = problem.y_channel(group, first_run.channel);
+        let mut distances = Vec::new();
+        for row in 0..self.rows {
+            let Some(target) = self.of_rows[first_run.row * self.rows + row] else { continue };
+            for (phase, strip) in self.strips[..first_run.phases.len()].iter().enumerate() {
+                if strip.from >= strip.to {
+                    continue;
+                }
+                let place = |run: &Run| run.phases[phase].1 * pitch + row * row_pitch + strip.from;
+                distances.clear();
+                distances.extend(block.runs.iter().map(|run| place(run) as isize));
+                let first = target + channel + strip.target + strip.from as isize * step;
+                // SAFETY: every distance is the place of a column's sums of a row, of which there are so many; the rest as
+                // in `store`.
+                unsafe {
+                    let count = strip.to - strip.from;
+                    problem.y.write_transposed(first, step, sums.as_ptr(), &distances, count);
                 }
             }
         }
