@@ -94,6 +94,8 @@ pub(crate) fn of_filter<T: Real>(filter: &PackedFilter<T>) -> Vec<Block> {
                 Form::Depthwise => {
                     blocks.push(Block::new(together.map(|phase| depthwise_line(filter, phase)).collect()));
                 }
+                // A layer may have no output channels at all.
+                Form::Panels(_) if filter.out_channels == 0 => {}
                 Form::Panels(_) if filter.out_channels < CHANNELS_ENOUGH => {
                     blocks.push(Block::new(sharing_lines(filter, pieces.of_phases(together))));
                 }
