@@ -167,8 +167,11 @@ pub(crate) fn copy_block<T: Real, E: Copy>(
             let at = rest % needed[axis].count;
             rest /= needed[axis].count;
             let index = needed[axis].first + at as i64;
-            there &= 0 <= index && index < problem.axes[axis].input as i64;
-            from += index as isize * problem.axes[axis].x_stride;
+            // What lies around the input may be farther away than can be told.
+            match 0 <= index && index < problem.axes[axis].input as i64 {
+                true => from += index as isize * problem.axes[axis].x_stride,
+                false => there = false,
+            }
             to += at as isize * strides[axis];
         }
         let stride = strides[last] as usize;

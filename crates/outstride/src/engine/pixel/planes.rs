@@ -37,9 +37,10 @@ impl Planes {
 
     /// From the first element of a plane to a position, which need not be there.
     pub(super) fn place(&self, q: impl Iterator<Item = i64>) -> isize {
-        let of_axis =
-            |((span, &stride), q): ((&Span, &usize), i64)| (q - span.first) as isize * stride as isize;
-        self.spans.iter().zip(&self.strides).zip(q).map(of_axis).sum()
+        let of_axis = |((span, &stride), q): ((&Span, &usize), i64)| {
+            (q.wrapping_sub(span.first) as isize).wrapping_mul(stride as isize)
+        };
+        self.spans.iter().zip(&self.strides).zip(q).map(of_axis).fold(0, isize::wrapping_add)
     }
 
     /// From a position to the one so many before it.
@@ -59,13 +60,16 @@ impl Planes {
         let rows: usize = outer.iter().map(|span| span.count).product();
         let row_at = |row: usize| {
             let mut rest = row;
-            let mut from = inside.first as isize * last.x_stride;
             let mut exists = inside.count > 0;
+            let mut from = if exists { inside.first as isize * last.x_stride } else { 0 };
             for (axis, span) in axes.iter().zip(outer).rev() {
                 let index = span.first + (rest % span.count) as i64;
                 rest /= span.count;
-                exists &= 0 <= index && index < axis.input as i64;
-                from += index as isize * axis.x_stride;
+                // What lies around the input may be farther away than can be told.
+                match 0 <= index && index < axis.input as i64 {
+                    true => from += index as isize * axis.x_stride,
+                    false => exists = false,
+                }
             }
             exists.then_some(from)
         };
