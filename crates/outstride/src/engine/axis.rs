@@ -105,6 +105,17 @@ impl<'a> EngineAxis<'a> {
         }
     }
 
+    /// The positions at which a phase of any of these residues has outputs.
+    pub(crate) fn hull(&self, residues: impl Iterator<Item = usize>) -> Span {
+        let spans = residues.map(|residue| self.span(residue));
+        spans.fold(Span { first: 0, count: 0 }, |hull, span| hull.hull(&span))
+    }
+
+    /// The positions at which any phase has outputs.
+    pub(crate) fn positions(&self) -> Span {
+        self.hull(self.phases.iter().map(|phase| phase.residue))
+    }
+
     /// The largest delta of any tap.
     pub(crate) fn reach(&self) -> usize {
         let largest = |phase: &Phase| phase.taps.last().map_or(0, |tap| tap.delta);

@@ -37,6 +37,11 @@ impl Boxes {
         self.space.iter().zip(&self.chunk).map(|(span, &chunk)| span.count.div_ceil(chunk)).product()
     }
 
+    /// Positions per axis of the first, and so the largest, of the boxes, if there is one.
+    pub(crate) fn largest(&self) -> Option<Vec<usize>> {
+        (self.len() > 0).then(|| self.get(0).iter().map(|span| span.count).collect())
+    }
+
     /// The positions of one box, the last axis of the grid fastest.
     pub(crate) fn get(&self, mut index: usize) -> Vec<Span> {
         let mut spans: Vec<Span> = self

@@ -161,30 +161,41 @@ pub(crate) fn copy_block<T: Real, E: Copy>(
         (0..channels).map(|channel| channel as isize * problem.x_channel_stride).collect();
     let rows: usize = needed[..last].iter().map(|span| span.count).product();
     for row in 0..rows {
-        let (mut rest, mut from, mut to) = (row, x as isize, 0isize);
-        let mut there = along.count > 0;
+        let (mut rest, mut to) = (row, 0isize);
         for axis in (0..last).rev() {
-            let at = rest % needed[axis].count;
+            to += (rest % needed[axis].count) as isize * strides[axis];
             rest /= needed[axis].count;
-            let index = needed[axis].first + at as i64;
-            // What lies around the input may be farther away than can be told.
-            match 0 <= index && index < problem.axes[axis].input as i64 {
-                true => from += index as isize * problem.axes[axis].x_stride,
-                false => there = false,
-            }
-            to += at as isize * strides[axis];
         }
         let stride = strides[last] as usize;
         let target = &mut target[to as usize..];
-        let copied = if there { before..before + along.count } else { 0..0 };
+        let from = row_of_input(&problem.axes, needed, row);
+        let copied = if from.is_some() { before..before + along.count } else { 0..0 };
         for position in (0..needed[last].count).filter(|position| !copied.contains(position)) {
             fill(&mut target[position * stride..]);
         }
-        if there {
-            from += along.first as isize * problem.axes[last].x_stride;
-            copy_row(from, &distances, along.count, &mut target[before * stride..], stride);
+        if let Some(from) = from {
+            let target = &mut target[before * stride..];
+            copy_row(x as isize + from, &distances, along.count, target, stride);
         }
     }
+}
+
+/// How far from index 0 of all axes the first input lies that a row of a box has; none if the row is all around the input.
+pub(crate) fn row_of_input(axes: &[EngineAxis<'_>], needed: &[Span], row: usize) -> Option<isize> {
+    let last = axes.len() - 1;
+    let along = needed[last].intersect(&Span { first: 0, count: axes[last].input });
+    // What lies around the input may be farther away than can be told.
+    let mut from = (along.count > 0).then(|| along.first as isize * axes[last].x_stride)?;
+    let mut rest = row;
+    for (axis, span) in axes.iter().zip(needed).take(last).rev() {
+        let index = span.first + (rest % span.count) as i64;
+        rest /= span.count;
+        if index < 0 || index >= axis.input as i64 {
+            return None;
+        }
+        from += index as isize * axis.x_stride;
+    }
+    Some(from)
 }
 
 /// Copies a row of positions, whose channels become neighbours `pitch` elements from those of the next.

@@ -7,7 +7,6 @@ use super::Strides;
 use super::axis::{EngineAxis, Span, meeting};
 use super::boxes::Boxes;
 use super::channels::{self, ChannelBlocks, Input};
-use super::gather::{self, input_positions};
 use super::pack::PackedFilter;
 use super::problem::Problem;
 
@@ -30,12 +29,9 @@ impl LanePlan {
         strides: &Strides,
         threads: usize,
     ) -> Self {
-        let space = axes.iter().map(|axis| {
-            let spans = axis.phases.iter().map(|phase| axis.span(phase.residue));
-            spans.fold(Span { first: 0, count: 0 }, |hull, span| hull.hull(&span))
-        });
+        let space: Vec<Span> = axes.iter().map(EngineAxis::positions).collect();
         let reach: Vec<usize> = axes.iter().map(EngineAxis::reach).collect();
-        let boxes = Boxes::cut(space.collect(), &vec![1; axes.len()], |chunk, boxes| {
+        let boxes = Boxes::cut(space, &vec![1; axes.len()], |chunk, boxes| {
             let input = input_positions(axes, chunk, &reach);
             let positions: usize = chunk.iter().product();
             let fits = input.saturating_mul(filter.groups * size_of::<T>()) <= INPUT_BYTES || positions <= 4;
@@ -50,10 +46,12 @@ impl LanePlan {
 
     /// An upper bound of the scratch bytes of one thread.
     pub(crate) fn workspace<T: Real>(&self, axes: &[EngineAxis<'_>], filter: &PackedFilter<T>) -> usize {
-        if self.in_place || self.boxes.len() == 0 {
-            return 0;
+        match self.boxes.largest() {
+            Some(counts) if !self.in_place => {
+                input_positions(axes, &counts, &self.reach) * filter.groups * size_of::<T>()
+            }
+            _ => 0,
         }
-        gather::positions_of_first(axes, &self.boxes, &self.reach) * filter.groups * size_of::<T>()
     }
 
     /// Runs one task.
@@ -79,6 +77,13 @@ impl LanePlan {
             }
         });
     }
+}
+
+/// How many input positions a box of `chunk` positions reads at most.
+fn input_positions(axes: &[EngineAxis<'_>], chunk: &[usize], reach: &[usize]) -> usize {
+    let of_axis =
+        |((axis, &count), &reach): ((&EngineAxis<'_>, &usize), &usize)| (count + reach).min(axis.input);
+    axes.iter().zip(chunk).zip(reach).map(of_axis).product()
 }
 
 /// The buffers with which a task computes its positions.

@@ -14,7 +14,6 @@ mod boxes;
 mod channels;
 mod fill;
 mod finish;
-mod gather;
 mod lane;
 mod pack;
 mod panel;

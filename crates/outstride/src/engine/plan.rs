@@ -10,11 +10,14 @@ use super::axis::EngineAxis;
 use super::lane::LanePlan;
 use super::pack::{Form, PackedFilter};
 use super::panel::{PanelPlan, Transformed, WinogradWeights};
-use super::pixel::{self, PixelPlan};
+use super::pixel::PixelPlan;
 use super::problem::Problem;
 
 /// Below this many estimated cycles, waking a second thread costs more than it saves.
 const CYCLES_WORTH_A_THREAD: f64 = 100_000.0;
+
+/// What the caches near a core hold of weights or outputs until they are needed again.
+const CACHED_BYTES: usize = 1 << 20;
 
 /// A way to execute the operator: what the lanes of a vector run over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -334,21 +337,19 @@ fn store_cycles<T: Real>(
     strides: &Strides,
     stores: Stores,
 ) -> f64 {
-    const CACHED_BYTES: f64 = (1 << 20) as f64;
     let outputs = elements(axes.iter().map(|axis| axis.output), filter.out_channels * filter.groups);
     let image = outputs / axes[0].output as f64 * strides.y_size as f64;
     outputs
         * match stores {
             Stores::Runs => 4.0 / filter.kernels.lanes() as f64,
             Stores::Turned => 0.5,
-            Stores::Scattered if image <= CACHED_BYTES => 2.0,
+            Stores::Scattered if image <= CACHED_BYTES as f64 => 2.0,
             Stores::Scattered => 12.0,
         }
 }
 
 /// Cycles to fetch weights that no cache near the core holds, once per pass over them.
 fn weight_cycles<T: Real>(filter: &PackedFilter<T>, passes: usize) -> f64 {
-    const CACHED_BYTES: usize = 1 << 20;
     const BYTES_PER_CYCLE: f64 = 3.0;
     let bytes = filter.bytes();
     if bytes / filter.groups <= CACHED_BYTES { 0.0 } else { (bytes * passes) as f64 / BYTES_PER_CYCLE }
@@ -444,7 +445,6 @@ fn returning_cycles<T: Real>(
     strides: &Strides,
     plan: &PanelPlan,
 ) -> f64 {
-    const CACHED_BYTES: usize = 1 << 20;
     const SHORT_RUN_BYTES: usize = 256;
     const LINE_BYTES: usize = 64;
     let run = filter.out_channels * strides.y_size;
@@ -467,11 +467,11 @@ fn pixel_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, stri
     };
     let inputs = elements(axes.iter().map(|axis| axis.input), filter.in_channels * filter.groups);
     let copy = inputs * if last.x_stride == 1 { 0.2 } else { 0.6 };
+    let plan = PixelPlan::new(axes, filter, 1);
     // Each pass reads a panel's lines once per block of its columns.
-    let passes = PixelPlan::new(axes, filter, 1).passes() * 3;
-    pixel::cycles(axes, filter)
+    plan.cycles(axes, filter)
         + copy
-        + weight_cycles(filter, passes)
+        + weight_cycles(filter, plan.passes() * 3)
         + store_cycles(axes, filter, strides, stores)
 }
 

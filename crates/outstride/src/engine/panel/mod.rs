@@ -170,7 +170,7 @@ impl PanelPlan {
 
     /// Positions, of every phase, that a task computes one phase after the other.
     pub(crate) fn positions_of_box(&self) -> usize {
-        if self.boxes.len() == 0 { 0 } else { self.boxes.get(0).iter().map(|span| span.count).product() }
+        self.boxes.largest().map_or(0, |counts| counts.iter().product())
     }
 
     pub(crate) fn tasks<T: Real>(&self, filter: &PackedFilter<T>) -> usize {

@@ -45,7 +45,7 @@ impl<T: Real> Taps<T> {
         self.distances.clear();
         for (axis, deltas) in member.deltas.iter().enumerate() {
             let there = input.readable[axis].intersect(&Span { first: 0, count: axes[axis].input });
-            let (Some(_), Some(farthest)) = (deltas.first(), deltas.len().checked_sub(1)) else { return };
+            let Some(farthest) = deltas.len().checked_sub(1) else { return };
             let first = there.first - shift(member, axis, farthest);
             let end = there.end() - shift(member, axis, 0);
             self.inside.push(Span { first, count: (end - first).max(0) as usize });
@@ -68,20 +68,19 @@ impl<T: Real> Taps<T> {
     fn point_inside(&mut self, positions: &Positions, tile: usize, origin: *const T) {
         let &Piece { first, count, .. } = &positions.pieces[tile];
         let offsets = &positions.inputs[first..first + count];
-        let zeros = self.zeros.as_ptr();
         self.numbers.clear();
         self.numbers.extend(0..self.distances.len());
-        if self.taps.len() < self.distances.len() {
-            let nowhere = PanelTap { rows: [zeros; MAX_ROWS], weights: zeros, fetch: zeros };
-            self.taps.resize(self.distances.len(), nowhere);
-        }
+        self.make_room(self.distances.len());
         for (tap, &distance) in self.taps.iter_mut().zip(&self.distances) {
-            let origin = origin.wrapping_offset(distance);
-            for (row, &offset) in tap.rows.iter_mut().zip(offsets) {
-                *row = origin.wrapping_offset(offset);
-            }
-            // A kernel may compute more rows than there are.
-            tap.rows[count..].fill(zeros);
+            point_rows(&mut tap.rows, origin.wrapping_offset(distance), offsets, &self.zeros);
+        }
+    }
+
+    /// Makes room for so many taps.
+    fn make_room(&mut self, count: usize) {
+        let zeros = self.zeros.as_ptr();
+        if self.taps.len() < count {
+            self.taps.resize(count, PanelTap { rows: [zeros; MAX_ROWS], weights: zeros, fetch: zeros });
         }
     }
 
@@ -126,10 +125,7 @@ impl<T: Real> Taps<T> {
         }
         self.numbers.clear();
         let count: usize = self.windows.iter().map(Range::len).product();
-        let zeros = self.zeros.as_ptr();
-        if self.taps.len() < count {
-            self.taps.resize(count, PanelTap { rows: [zeros; MAX_ROWS], weights: zeros, fetch: zeros });
-        }
+        self.make_room(count);
         let origin = input.origin(block);
         for tap in 0..count {
             self.point_tap(tap, member, positions, tile, input, origin);
@@ -163,14 +159,9 @@ impl<T: Real> Taps<T> {
         self.numbers.push(number);
         let &Piece { first, count, .. } = &positions.pieces[tile];
         let offsets = &positions.inputs[first..first + count];
-        let origin = origin.wrapping_offset(distance);
         let counter = &self.counter;
         let rows = &mut self.taps[tap].rows;
-        for (row, &offset) in rows.iter_mut().zip(offsets) {
-            *row = origin.wrapping_offset(offset);
-        }
-        // A kernel may compute more rows than there are.
-        rows[count..].fill(self.zeros.as_ptr());
+        point_rows(rows, origin.wrapping_offset(distance), offsets, &self.zeros);
         if !readable {
             for (row, position) in rows.iter_mut().zip(first..first + count) {
                 if !is_readable(counter, member, positions.index(position), input) {
@@ -179,6 +170,14 @@ impl<T: Real> Taps<T> {
             }
         }
     }
+}
+
+/// Points rows at their offsets from an origin. A kernel may compute more rows than there are.
+fn point_rows<T>(rows: &mut [*const T; MAX_ROWS], origin: *const T, offsets: &[isize], zeros: &[T]) {
+    for (row, &offset) in rows.iter_mut().zip(offsets) {
+        *row = origin.wrapping_offset(offset);
+    }
+    rows[offsets.len()..].fill(zeros.as_ptr());
 }
 
 fn is_readable<T>(counter: &[usize], member: &Member, index: &[i64], input: &Input<'_, T>) -> bool {

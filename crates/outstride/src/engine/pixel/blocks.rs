@@ -138,14 +138,8 @@ impl Block {
 
     /// The positions at which any of the columns has outputs.
     pub(super) fn positions(&self, axes: &[EngineAxis<'_>]) -> Vec<Span> {
-        axes.iter().zip(&self.residues).map(|(axis, residues)| hull(axis, residues.iter().copied())).collect()
+        axes.iter().zip(&self.residues).map(|(axis, residues)| axis.hull(residues.iter().copied())).collect()
     }
-}
-
-/// The positions at which any of the residues has outputs.
-pub(super) fn hull(axis: &EngineAxis<'_>, residues: impl Iterator<Item = usize>) -> Span {
-    let spans = residues.map(|residue| axis.span(residue));
-    spans.fold(Span { first: 0, count: 0 }, |hull, span| hull.hull(&span))
 }
 
 fn distinct(values: impl Iterator<Item = usize>) -> Vec<usize> {

@@ -98,9 +98,7 @@ impl Chunk {
 impl PixelPlan {
     pub(crate) fn new<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, threads: usize) -> Self {
         let blocks = filter.blocks();
-        let of_axis =
-            |axis: &EngineAxis<'_>| blocks::hull(axis, axis.phases.iter().map(|phase| phase.residue));
-        let space: Vec<Span> = axes.iter().map(of_axis).collect();
+        let space: Vec<Span> = axes.iter().map(EngineAxis::positions).collect();
         let reach: Vec<usize> = axes.iter().map(EngineAxis::reach).collect();
         let last = axes.len() - 1;
         let columns = blocks.iter().map(|block| block.columns).max().unwrap_or(1);
@@ -123,7 +121,7 @@ impl PixelPlan {
             let by_blocks = !cached && blocks.len() >= wanted;
             bytes(counts) <= input_bytes && (threads == 1 || by_blocks || boxes * filter.groups >= wanted)
         });
-        let fitting = INPUT_BYTES / largest(&boxes).map_or(1, |counts| bytes(&counts)).max(1);
+        let fitting = INPUT_BYTES / boxes.largest().map_or(1, |counts| bytes(&counts)).max(1);
         let enough = if threads == 1 { 1 } else { wanted.div_ceil(boxes.len().max(1)) };
         let groups = fitting.min(filter.groups / enough).clamp(1, filter.groups.max(1));
         let items = (boxes.len() * filter.groups.div_ceil(groups)).max(1);
@@ -141,9 +139,38 @@ impl PixelPlan {
         filter.groups.div_ceil(self.groups) * self.boxes.len() * self.splits
     }
 
+    /// Cycles that the lines of all blocks need, by the shape of their tiles.
+    pub(crate) fn cycles<T: Real>(&self, axes: &[EngineAxis<'_>], filter: &PackedFilter<T>) -> f64 {
+        let kernels = filter.kernels;
+        let last = axes.len() - 1;
+        let mut cycles = 0.0;
+        for block in filter.blocks() {
+            let spans = block.positions(axes);
+            let rows: f64 = spans[..last].iter().map(|span| span.count as f64).product();
+            let around = self.reach[last].min(axes[last].input);
+            let vectors = if self.chunk.rows > 1 {
+                rows * (spans[last].count + around) as f64 / kernels.lanes() as f64
+            } else {
+                rows * spans[last].count.div_ceil(kernels.lanes()) as f64
+            };
+            for line in &block.lines {
+                let columns = line.columns.len();
+                let shape = vectors_for(kernels, columns, (vectors as usize).max(1)) as f64;
+                let fed: u32 = line.taps.iter().map(|tap| tap.feeds.count_ones()).sum();
+                let arithmetic = f64::from(fed) / 2.0 * shape;
+                // Positions are seldom aligned, so that most loads touch two lines.
+                let loads = line.taps.len() as f64 * (columns as f64 / 2.0 + 0.8 * shape);
+                let per_channel = arithmetic.max(loads).max(4.0 * line.taps.len() as f64) / 0.7;
+                cycles += vectors / shape * (per_channel * filter.in_channels as f64 + 20.0)
+                    + 2.0 * vectors * columns as f64;
+            }
+        }
+        cycles * filter.groups as f64
+    }
+
     /// An upper bound of the scratch bytes of one thread.
     pub(crate) fn workspace<T: Real>(&self, axes: &[EngineAxis<'_>], filter: &PackedFilter<T>) -> usize {
-        let Some(counts) = largest(&self.boxes) else { return 0 };
+        let Some(counts) = self.boxes.largest() else { return 0 };
         let planes = Planes::new(self.chunk.most_needed(axes, &counts, &self.reach));
         let input = planes.len(filter.in_channels * self.groups, chunk::beyond(filter.kernels));
         let columns = filter.blocks().iter().map(|block| block.columns).max().unwrap_or(0);
@@ -191,39 +218,4 @@ impl PixelPlan {
         let positions = (self.chunk.rows - 1) * planes.pitch() + self.chunk.len;
         positions.next_multiple_of(filter.kernels.lanes())
     }
-}
-
-/// Positions per axis of the first, and so the largest, of the boxes.
-fn largest(boxes: &Boxes) -> Option<Vec<usize>> {
-    (boxes.len() > 0).then(|| boxes.get(0).iter().map(|span| span.count).collect())
-}
-
-/// Cycles that the lines of all blocks need, by the shape of their tiles.
-pub(crate) fn cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>) -> f64 {
-    let kernels = filter.kernels;
-    let plan = PixelPlan::new(axes, filter, 1);
-    let last = axes.len() - 1;
-    let mut cycles = 0.0;
-    for block in filter.blocks() {
-        let spans = block.positions(axes);
-        let rows: f64 = spans[..last].iter().map(|span| span.count as f64).product();
-        let around = plan.reach[last].min(axes[last].input);
-        let vectors = if plan.chunk.rows > 1 {
-            rows * (spans[last].count + around) as f64 / kernels.lanes() as f64
-        } else {
-            rows * spans[last].count.div_ceil(kernels.lanes()) as f64
-        };
-        for line in &block.lines {
-            let columns = line.columns.len();
-            let shape = vectors_for(kernels, columns, (vectors as usize).max(1)) as f64;
-            let fed: u32 = line.taps.iter().map(|tap| tap.feeds.count_ones()).sum();
-            let arithmetic = f64::from(fed) / 2.0 * shape;
-            // Positions are seldom aligned, so that most loads touch two lines.
-            let loads = line.taps.len() as f64 * (columns as f64 / 2.0 + 0.8 * shape);
-            let per_channel = arithmetic.max(loads).max(4.0 * line.taps.len() as f64) / 0.7;
-            cycles += vectors / shape * (per_channel * filter.in_channels as f64 + 20.0)
-                + 2.0 * vectors * columns as f64;
-        }
-    }
-    cycles * filter.groups as f64
 }

@@ -4,7 +4,7 @@
 use outstride_kernels::Real;
 
 use super::super::axis::Span;
-use super::super::channels::position_strides;
+use super::super::channels::{position_strides, row_of_input};
 use super::super::problem::Problem;
 
 /// The indices of a box, those around the input included, and how they lie in a plane.
@@ -54,36 +54,25 @@ impl Planes {
         if self.spans.iter().any(|span| span.count == 0) {
             return;
         }
-        let (last, axes) = problem.axes.split_last().expect("there is a batch");
+        let last = &problem.axes[problem.axes.len() - 1];
         let inside = along.intersect(&Span { first: 0, count: last.input });
         let before = ((inside.first - along.first).max(0) as usize).min(along.count);
         let rows: usize = outer.iter().map(|span| span.count).product();
-        let row_at = |row: usize| {
-            let mut rest = row;
-            let mut exists = inside.count > 0;
-            let mut from = if exists { inside.first as isize * last.x_stride } else { 0 };
-            for (axis, span) in axes.iter().zip(outer).rev() {
-                let index = span.first + (rest % span.count) as i64;
-                rest /= span.count;
-                // What lies around the input may be farther away than can be told.
-                match 0 <= index && index < axis.input as i64 {
-                    true => from += index as isize * axis.x_stride,
-                    false => exists = false,
-                }
-            }
-            exists.then_some(from)
+        let rows: Vec<Option<isize>> =
+            (0..rows).map(|row| row_of_input(&problem.axes, &self.spans, row)).collect();
+        // Makes zeros of what is not inside, which is the rest of the row.
+        let clear_around = |row: &mut [T], exists: bool| {
+            let there = if exists { inside.count } else { 0 };
+            row[..before].fill(T::default());
+            row[before + there..].fill(T::default());
         };
-        let rows: Vec<Option<isize>> = (0..rows).map(row_at).collect();
         if problem.x_channel_stride == 1 && last.x_stride != 1 {
             let positions = 0..inside.count as isize;
             let distances: Vec<isize> = positions.map(|position| position * last.x_stride).collect();
             for (row, from) in rows.iter().enumerate() {
                 let first = row * along.count;
                 for plane in target.chunks_mut(self.stride).take(count) {
-                    let row = &mut plane[first..first + along.count];
-                    let there = if from.is_some() { inside.count } else { 0 };
-                    row[..before].fill(T::default());
-                    row[before + there..].fill(T::default());
+                    clear_around(&mut plane[first..first + along.count], from.is_some());
                 }
                 if let Some(from) = from {
                     let (first, target) = (x as isize + from, &mut target[first + before..]);
@@ -92,24 +81,14 @@ impl Planes {
             }
             return;
         }
-        // Channel by channel, as they lie in memory that may have to be fetched from far away.
+        // Channel by channel, as they lie in memory that may have to be fetched from far away. Positions are neighbours, or
+        // there is but one.
         for (channel, plane) in target.chunks_mut(self.stride).take(count).enumerate() {
             let x = x as isize + channel as isize * problem.x_channel_stride;
-            for (row, target) in rows.iter().zip(plane.chunks_exact_mut(along.count)) {
-                let Some(from) = row else {
-                    target.fill(T::default());
-                    continue;
-                };
-                let (zeros, rest) = target.split_at_mut(before);
-                let (values, behind) = rest.split_at_mut(inside.count);
-                zeros.fill(T::default());
-                behind.fill(T::default());
-                if last.x_stride == 1 {
-                    problem.x.read_run(x + from, values);
-                } else {
-                    for (position, value) in values.iter_mut().enumerate() {
-                        *value = problem.x.get((x + from + position as isize * last.x_stride) as usize);
-                    }
+            for (from, row) in rows.iter().zip(plane.chunks_exact_mut(along.count)) {
+                clear_around(row, from.is_some());
+                if let Some(from) = from {
+                    problem.x.read_run(x + from, &mut row[before..before + inside.count]);
                 }
             }
         }
