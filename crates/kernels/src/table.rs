@@ -14,7 +14,7 @@ use crate::pixel::{PixelKernels, PixelTiles, pixel};
 use crate::portable::Portable;
 use crate::quantize::{Requantization, requantize};
 use crate::simd::Scalar;
-use crate::storage::{Source, Storage, storage_of};
+use crate::storage::{Output, Source, Storage, storage_of};
 use crate::winograd::{WinogradInput, WinogradOutput, transform_input, transform_output};
 
 /// A floating-point type that kernels exist for.
@@ -30,6 +30,9 @@ pub trait Real: Scalar {
 
     /// As [`as_f32`](Self::as_f32).
     fn as_f32_source<'a, 's>(source: &'s Source<'a, Self>) -> Option<&'s Source<'a, f32>>;
+
+    /// As [`as_f32`](Self::as_f32).
+    fn as_f32_output<'a, 's>(output: &'s Output<'a, Self>) -> Option<&'s Output<'a, f32>>;
 
     /// The kernels of every instruction set this build has, the best first, whether or not this CPU has it: hence for
     /// this module alone.
@@ -464,6 +467,10 @@ macro_rules! as_f32 {
         fn as_f32_source<'a, 's>(source: &'s Source<'a, f32>) -> Option<&'s Source<'a, f32>> {
             Some(source)
         }
+
+        fn as_f32_output<'a, 's>(output: &'s Output<'a, f32>) -> Option<&'s Output<'a, f32>> {
+            Some(output)
+        }
     };
     ($other:ident) => {
         fn as_f32(_: &[$other]) -> Option<&[f32]> {
@@ -475,6 +482,10 @@ macro_rules! as_f32 {
         }
 
         fn as_f32_source<'a, 's>(_: &'s Source<'a, $other>) -> Option<&'s Source<'a, f32>> {
+            None
+        }
+
+        fn as_f32_output<'a, 's>(_: &'s Output<'a, $other>) -> Option<&'s Output<'a, f32>> {
             None
         }
     };

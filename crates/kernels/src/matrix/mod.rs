@@ -114,6 +114,27 @@ pub(crate) struct PartKernels {
     pub(crate) turn_rows: TurnKernel<u16, bool>,
     pub(crate) are_sound: unsafe fn(&[f32], bool) -> bool,
     pub(crate) add_bias: unsafe fn(&mut [f32], &[f32]) -> bool,
+    pub(crate) finish: FinishKernels,
+}
+
+/// Those that finish sums on their way to memory, by the type of it.
+#[derive(Clone, Copy)]
+pub(crate) struct FinishKernels {
+    pub(crate) f32: FinishKernel,
+    pub(crate) bf16: FinishKernel,
+    pub(crate) f16: FinishKernel,
+    pub(crate) range_of: unsafe fn(&[isize]) -> (isize, isize),
+}
+
+impl FinishKernels {
+    fn of(&self, dtype: DType) -> Option<FinishKernel> {
+        match dtype {
+            DType::F32 => Some(self.f32),
+            DType::Bf16 => Some(self.bf16),
+            DType::F16 => Some(self.f16),
+            _ => None,
+        }
+    }
 }
 
 /// Those for bytes, each by whether inputs are signed.
@@ -138,6 +159,9 @@ impl MatrixKernels {
 /// See [`MatrixSession::multiply`].
 pub(crate) type BlockKernel = unsafe fn(&MatrixBlock<'_>);
 
+/// See [`MatrixSession::finish`].
+pub(crate) type FinishKernel = unsafe fn(&FinishedRows<'_>, *mut u8, bool) -> bool;
+
 /// See [`MatrixSession::copy_rows`].
 pub(crate) type CopyKernel<Q, R> = unsafe fn(*const Q, isize, usize, usize, *mut u16, (usize, usize)) -> R;
 
@@ -146,6 +170,26 @@ pub(crate) type TurnKernel<Q, R> = unsafe fn(*const Q, &[isize], usize, *mut u16
 
 /// See [`MatrixSession::split`].
 pub(crate) type SplitKernel = unsafe fn(*const f32, usize, *mut u16, usize) -> bool;
+
+/// The most columns of [rows that are finished](FinishedRows).
+pub const FINISHED_COLUMNS: usize = 32;
+
+/// Rows of sums to finish and store.
+#[derive(Clone, Copy, Debug)]
+pub struct FinishedRows<'a> {
+    /// From the first column of the first row on.
+    pub sums: &'a [f32],
+    /// From a row to the next.
+    pub pitch: usize,
+    /// The rows to store.
+    pub rows: &'a [u16],
+    /// Where each of them goes.
+    pub distances: &'a [isize],
+    /// What is added to every column: as many columns are stored.
+    pub bias: &'a [f32],
+    /// Then values are brought up to the first, and down to the second.
+    pub bounds: (f32, f32),
+}
 
 /// Cuts a number into parts, rounding each to the nearest 16-bit float.
 pub fn parts(value: f32) -> [u16; PARTS] {

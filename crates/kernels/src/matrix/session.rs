@@ -3,11 +3,11 @@
 use outstride_spec::DType;
 
 use super::{
-    BYTE_ROW, MatrixBlock, MatrixKernels, MatrixStep, PART_ROW, PARTS, PartKernels, PartRows, TILE_ROWS,
-    are_bytes, parts_of_dtype,
+    BYTE_ROW, FINISHED_COLUMNS, FinishedRows, MatrixBlock, MatrixKernels, MatrixStep, PART_ROW, PARTS,
+    PartKernels, PartRows, TILE_ROWS, are_bytes, parts_of_dtype,
 };
 use crate::quantize::Requantization;
-use crate::storage::Source;
+use crate::storage::{Output, Source};
 
 /// This thread's tiles, ready for use. Gives them back when dropped.
 pub struct MatrixSession {
@@ -179,6 +179,45 @@ impl MatrixSession {
     pub fn are_sound(&self, sums: &[f32], tiny_inputs: bool) -> bool {
         // SAFETY: the session has the instructions.
         unsafe { (self.parts().are_sound)(sums, tiny_inputs) }
+    }
+
+    /// Finishes sums and writes them, each row to index `first` plus its distance. With `stream`, whole lines go past the
+    /// caches. Returns whether that is all there is to do: there must be a kernel for the output's type, and neither the
+    /// bounds nor the sums with their bias may be subnormal, nor these infinite or NaN. Otherwise what was written is of no
+    /// use.
+    ///
+    /// # Panics
+    ///
+    /// If there are too many columns, or an element would lie outside the output.
+    ///
+    /// # Safety
+    ///
+    /// Every row must lie inside the sums. No other thread may write any of the output's elements at the same time. With
+    /// `stream`, this thread must [`settle`](crate::settle) before another one may read them.
+    pub unsafe fn finish(
+        &self,
+        from: &FinishedRows<'_>,
+        output: &Output<'_, f32>,
+        first: isize,
+        stream: bool,
+    ) -> bool {
+        let kernels = &self.parts().finish;
+        let Some(finish) = kernels.of(output.dtype()) else { return false };
+        assert!(from.bias.len() <= FINISHED_COLUMNS && from.rows.len() == from.distances.len());
+        if from.rows.is_empty() {
+            return true;
+        }
+        if from.bounds.0.is_subnormal() || from.bounds.1.is_subnormal() {
+            return false;
+        }
+        // SAFETY: the session has the instructions. The nearest and the farthest row are inside the output, so all are; the
+        // caller vouches for the rest.
+        unsafe {
+            let (least, most) = (kernels.range_of)(from.distances);
+            output.check(first + least, 1, from.bias.len());
+            output.check(first + most, 1, from.bias.len());
+            finish(from, output.at(first), stream)
+        }
     }
 
     /// Adds the bias to rows as long as it. Returns whether all results are finite.

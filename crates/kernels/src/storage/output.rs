@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use outstride_spec::IntegerOverflow;
+use outstride_spec::{DType, IntegerOverflow};
 
 use super::{Storage, Stored, range_of};
 use crate::table::{Kernels, Real};
@@ -146,12 +146,21 @@ impl<'a, T: Real> Output<'a, T> {
         unsafe { store(source.as_ptr(), pitch, len, self.at(first), distances) }
     }
 
-    fn at(&self, index: isize) -> *mut u8 {
+    /// The type of the memory.
+    pub(crate) fn dtype(&self) -> DType {
+        self.storage.dtype
+    }
+
+    /// Where an element lies, if it is inside.
+    pub(crate) fn at(&self, index: isize) -> *mut u8 {
         self.start.wrapping_offset(index * self.storage.size as isize)
     }
 
+    /// # Panics
+    ///
+    /// If an element of a progression would lie outside the memory.
     #[inline]
-    fn check(&self, first: isize, stride: isize, count: usize) {
+    pub(crate) fn check(&self, first: isize, stride: isize, count: usize) {
         if count == 0 {
             return;
         }

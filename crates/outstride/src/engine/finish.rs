@@ -18,6 +18,16 @@ impl Finish<'_> {
         Finish { scaling: None, activation, output: None }
     }
 
+    /// The bounds that the activation brings values into, if it does nothing else.
+    pub(crate) fn bounds(&self) -> Option<(f32, f32)> {
+        match self.activation {
+            Activation::Identity => Some(UNBOUNDED),
+            Activation::Relu => Some((0.0, UNBOUNDED.1)),
+            Activation::Clip { min, max } => Some((min, max)),
+            _ => None,
+        }
+    }
+
     /// Finishes sums in rows of columns, given their scales.
     pub(crate) fn apply<T: Real>(&self, kernels: &Kernels<T>, sums: &mut [T], scales: Option<Scales<'_>>) {
         match scales {
@@ -48,7 +58,7 @@ impl Finish<'_> {
         Scales { scales, bias }: Scales<'_>,
         requantize: impl FnOnce(&mut [T], &Requantization<'_>),
     ) {
-        if let Some(bounds) = bounds(&self.activation) {
+        if let Some(bounds) = self.bounds() {
             requantize(sums, &Requantization { scales, bias, bounds, output: self.output });
             return;
         }
@@ -59,16 +69,6 @@ impl Finish<'_> {
             kernels
                 .requantize(sums, &Requantization { scales, bias, bounds: UNBOUNDED, output: self.output });
         }
-    }
-}
-
-/// The bounds that an activation brings values into, if it does nothing else.
-fn bounds(activation: &Activation) -> Option<(f32, f32)> {
-    match *activation {
-        Activation::Identity => Some(UNBOUNDED),
-        Activation::Relu => Some((0.0, UNBOUNDED.1)),
-        Activation::Clip { min, max } => Some((min, max)),
-        _ => None,
     }
 }
 

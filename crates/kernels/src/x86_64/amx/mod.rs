@@ -5,6 +5,7 @@
 //! itself.
 
 mod blocks;
+mod finish;
 mod rows;
 
 use std::arch::asm;
@@ -12,7 +13,7 @@ use std::arch::x86_64::*;
 use std::sync::OnceLock;
 
 use super::byte_rows;
-use crate::matrix::{ByteKernels, MatrixKernels, PartKernels};
+use crate::matrix::{ByteKernels, FinishKernels, MatrixKernels, PartKernels};
 
 /// Whether this CPU has tiles with 16-bit floats and the system lets this process use them. Asked once.
 pub(crate) fn is_available() -> bool {
@@ -115,6 +116,12 @@ pub(crate) const KERNELS: MatrixKernels = MatrixKernels {
         turn_rows: rows::turn_rows,
         are_sound: rows::are_sound,
         add_bias: rows::add_bias,
+        finish: FinishKernels {
+            f32: finish::finish_f32,
+            bf16: finish::finish_bf16,
+            f16: finish::finish_f16,
+            range_of: finish::range_of,
+        },
     }),
     bytes: ByteKernels {
         blocks: [

@@ -21,8 +21,7 @@ use super::run::Site;
 use super::store::PositionStore;
 use super::sums::{PanelGroup, Prepared};
 pub(super) use input::{PartsInput, parts_len};
-use row_blocks::RowBlock;
-pub(super) use row_blocks::RowBlocksOfBundle;
+pub(super) use row_blocks::{RowBlock, RowBlocksOfBundle};
 
 /// The most rows that are computed at once.
 pub(super) const MOST_ROWS: usize = 4 * TILE_ROWS;
@@ -61,6 +60,7 @@ impl<T: Real> MatrixSums<'_, T> {
     ) {
         let mut steps = Vec::new();
         let mut less = Vec::new();
+        let at_once = !stores.is_empty();
         for (number, member) in self.site.bundle.members.iter().enumerate() {
             let prepared = panels.panel(0, number);
             let row_blocks = row_blocks.of(self.site, number, row_tiles(prepared));
@@ -80,23 +80,22 @@ impl<T: Real> MatrixSums<'_, T> {
                 done += len;
                 let next = if rest.is_empty() { following } else { rest };
                 let mut known = None;
-                for RowBlock { first, pieces, windows } in row_blocks.iter() {
+                for rows in row_blocks.iter(self.site.positions) {
+                    let RowBlock { first, windows, .. } = rows;
                     if known != Some(windows) {
                         let len = self.weights.step_len(prepared.panel);
                         self.plan_steps(member, blocks.block(block), current, len, windows, &mut steps);
                         self.add_up_zeros(member, member.panels.start + panel, prepared, windows, &mut less);
                         known = Some(windows);
                     }
-                    let place = panels.place(0, number, first);
+                    // What is stored at once needs no place of its own.
+                    let place = if at_once && blocks.len() == 1 { 0 } else { panels.place(0, number, first) };
                     let out = &mut sums[place..place + row_tiles(prepared) * panels.tile_len()];
                     let fetched = first / row_tiles(prepared) * steps.len() * FETCHED_BY_STEP;
                     let fetch = next.get(fetched..).unwrap_or(current).as_ptr();
                     self.multiply(prepared, first, &steps, fetch, block > 0, out);
                     if block + 1 == blocks.len() {
-                        self.finish(member, prepared, first, &pieces, &less, out);
-                        if let Some(store) = stores.get(number) {
-                            store.store(pieces, first, out, panels.tile_len());
-                        }
+                        self.finish(member, prepared, &rows, &less, stores.get(number), out);
                     }
                 }
             }
@@ -191,32 +190,54 @@ impl<T: Real> MatrixSums<'_, T> {
         }
     }
 
-    /// Adds the bias, and replaces what tiles cannot compute; of bytes, takes `less` away instead.
+    /// Finishes the sums of a block of rows, and stores them if there is a store for them.
     fn finish(
         &self,
         member: &Member,
         prepared: &Prepared<'_, T>,
-        first: usize,
-        pieces: &Range<usize>,
+        rows: &RowBlock<'_>,
         less: &[i32],
+        store: Option<&PositionStore<'_, T>>,
         out: &mut [T],
     ) {
         let Problem { filter, finish, .. } = self.site.problem;
-        if let (Grain::Bytes { .. }, Some(scales)) = (self.weights.grain, prepared.scales) {
-            finish.apply_to_integers(filter.kernels, out, scales, (self.session, less));
-            return;
+        match (self.weights.grain, prepared.scales) {
+            (Grain::Bytes { .. }, Some(scales)) => {
+                finish.apply_to_integers(filter.kernels, out, scales, (self.session, less));
+            }
+            _ => {
+                let at_once = store.filter(|_| !self.has_tiny()).zip(finish.bounds());
+                if at_once.is_some_and(|(store, bounds)| {
+                    store.finish(self.session, rows, out, prepared.bias, bounds)
+                }) {
+                    return;
+                }
+                self.finish_parts(member, prepared, rows, out);
+            }
         }
-        let tiny = self.input.tiny || self.weights.tiny;
+        if let Some(store) = store {
+            store.store(rows.pieces.clone(), rows.first, out, TILE_ROWS * prepared.width());
+        }
+    }
+
+    /// Whether there are numbers that tiles may take for zero.
+    fn has_tiny(&self) -> bool {
+        self.input.tiny || self.weights.tiny
+    }
+
+    /// Adds the bias, replaces what tiles cannot compute, and activates.
+    fn finish_parts(&self, member: &Member, prepared: &Prepared<'_, T>, rows: &RowBlock<'_>, out: &mut [T]) {
+        let Problem { filter, finish, .. } = self.site.problem;
+        let tiny = self.has_tiny();
         // The bias hides what vanished.
         let sound = !tiny || T::as_f32(out).is_some_and(|sums| self.session.are_sound(sums, tiny));
-        let mut doubtful =
-            if sound { Vec::new() } else { self.doubtful(member, prepared, first, pieces, out) };
+        let mut doubtful = if sound { Vec::new() } else { self.doubtful(member, prepared, rows, out) };
         let finite = match (T::as_f32_mut(out), T::as_f32(prepared.bias)) {
             (Some(sums), Some(bias)) => self.session.add_bias(sums, bias),
             _ => unreachable!("matrix tiles compute 32-bit numbers"),
         };
         if sound && !finite {
-            doubtful = self.doubtful(member, prepared, first, pieces, out);
+            doubtful = self.doubtful(member, prepared, rows, out);
         }
         let exact = Exact { site: self.site, member, prepared };
         for (at, position, doubtful) in doubtful {
@@ -234,8 +255,7 @@ impl<T: Real> MatrixSums<'_, T> {
         &self,
         member: &Member,
         prepared: &Prepared<'_, T>,
-        first: usize,
-        pieces: &Range<usize>,
+        rows: &RowBlock<'_>,
         out: &[T],
     ) -> Vec<(usize, usize, Vec<bool>)> {
         let (zero, tiny, vanishing) =
@@ -243,25 +263,22 @@ impl<T: Real> MatrixSums<'_, T> {
         let exact = Exact { site: self.site, member, prepared };
         let width = prepared.width();
         let mut found = Vec::new();
-        for piece in &self.site.positions.pieces[pieces.clone()] {
-            for row in 0..piece.count {
-                let at = ((piece.tile - first) * TILE_ROWS + piece.row + row) * width;
-                let sums = &out[at..at + width];
-                if sums.iter().all(|sum| sum.is_finite() && sum.magnitude() >= vanishing) {
-                    continue;
-                }
-                let position = piece.first + row;
-                let index = self.site.positions.index(position);
-                let lost = if self.weights.tiny {
-                    exact.reads(index, |value| value != zero)
-                } else {
-                    self.input.tiny && exact.reads(index, |value| value != zero && value.magnitude() < tiny)
-                };
-                let is_doubtful = |sum: &T| !sum.is_finite() || lost && sum.magnitude() < vanishing;
-                let doubtful: Vec<bool> = sums.iter().map(is_doubtful).collect();
-                if doubtful.contains(&true) {
-                    found.push((at, position, doubtful));
-                }
+        for (&row, position) in rows.rows.iter().zip(rows.positions.clone()) {
+            let at = usize::from(row) * width;
+            let sums = &out[at..at + width];
+            if sums.iter().all(|sum| sum.is_finite() && sum.magnitude() >= vanishing) {
+                continue;
+            }
+            let index = self.site.positions.index(position);
+            let lost = if self.weights.tiny {
+                exact.reads(index, |value| value != zero)
+            } else {
+                self.input.tiny && exact.reads(index, |value| value != zero && value.magnitude() < tiny)
+            };
+            let is_doubtful = |sum: &T| !sum.is_finite() || lost && sum.magnitude() < vanishing;
+            let doubtful: Vec<bool> = sums.iter().map(is_doubtful).collect();
+            if doubtful.contains(&true) {
+                found.push((at, position, doubtful));
             }
         }
         found

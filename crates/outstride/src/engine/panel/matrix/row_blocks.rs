@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
-use outstride_kernels::Real;
+use outstride_kernels::{Real, TILE_ROWS};
 
 use super::super::super::axis::{Span, meeting};
 use super::super::bundle::Member;
+use super::super::rows::Positions;
 use super::super::run::Site;
 
 /// All row blocks of a member. The same for all of its panels of one width.
@@ -15,16 +16,21 @@ pub(super) struct RowBlocks {
     tiles: usize,
     /// Per block, the pieces that lie on its tiles.
     pieces: Vec<Range<usize>>,
+    /// Per position, its row within its block.
+    rows: Vec<u16>,
     /// Per block and axis, the taps that meet the input at some of its positions. Axes are fastest.
     windows: Vec<Range<usize>>,
 }
 
 /// A block of tiles.
-pub(super) struct RowBlock<'a> {
+pub(in crate::engine::panel) struct RowBlock<'a> {
     /// Its first tile.
-    pub(super) first: usize,
-    pub(super) pieces: Range<usize>,
-    pub(super) windows: &'a [Range<usize>],
+    pub(in crate::engine::panel) first: usize,
+    pub(in crate::engine::panel) pieces: Range<usize>,
+    /// The block's positions, and the row of each.
+    pub(in crate::engine::panel) positions: Range<usize>,
+    pub(in crate::engine::panel) rows: &'a [u16],
+    pub(in crate::engine::panel) windows: &'a [Range<usize>],
 }
 
 /// The row blocks of a bundle, as far as they have been asked for.
@@ -45,13 +51,18 @@ impl RowBlocksOfBundle {
 
 impl RowBlocks {
     fn new<T: Real>(site: &Site<'_, T>, member: usize, tiles: usize) -> Self {
-        let mut blocks = RowBlocks { member, tiles, pieces: Vec::new(), windows: Vec::new() };
+        let rows = Vec::with_capacity(site.positions.outputs.len());
+        let mut blocks = RowBlocks { member, tiles, pieces: Vec::new(), rows, windows: Vec::new() };
         let all = &site.positions.pieces;
         let mut start = 0;
         while start < all.len() {
             let end = blocks.pieces.len() * tiles + tiles;
             let count = all[start..].iter().take_while(|piece| piece.tile < end).count();
             let pieces = start..start + count;
+            for piece in &all[pieces.clone()] {
+                let first = (piece.tile % tiles * TILE_ROWS + piece.row) as u16;
+                blocks.rows.extend(first..first + piece.count as u16);
+            }
             blocks.push_windows(site, &site.bundle.members[member], pieces.clone());
             blocks.pieces.push(pieces);
             start += count;
@@ -69,12 +80,17 @@ impl RowBlocks {
         }
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = RowBlock<'_>> {
+    pub(super) fn iter<'a>(&'a self, positions: &'a Positions) -> impl Iterator<Item = RowBlock<'a>> {
         let axes = self.windows.len() / self.pieces.len().max(1);
-        self.pieces.iter().enumerate().map(move |(index, pieces)| RowBlock {
-            first: index * self.tiles,
-            pieces: pieces.clone(),
-            windows: &self.windows[index * axes..(index + 1) * axes],
+        self.pieces.iter().enumerate().map(move |(index, pieces)| {
+            let positions = positions.of_pieces(pieces.clone());
+            RowBlock {
+                first: index * self.tiles,
+                pieces: pieces.clone(),
+                rows: &self.rows[positions.clone()],
+                positions,
+                windows: &self.windows[index * axes..(index + 1) * axes],
+            }
         })
     }
 }
