@@ -6,6 +6,7 @@ use half::{bf16, f16};
 
 use super::super::avx512::Avx512F32;
 use crate::matrix::{FINISHED_COLUMNS, FinishedRows};
+use crate::quantize::UNBOUNDED;
 use crate::simd::Simd;
 use crate::storage::LINE;
 
@@ -105,7 +106,7 @@ unsafe fn to_f16([low, high]: [__m512; 2]) -> __m512i {
     _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high)
 }
 
-/// Adds the bias to rows, brings them within the bounds, and stores them at their distances from the target. With `STREAM`,
+/// Adds the bias to rows, if `BOUNDED` brings them within the bounds, and stores them at their distances from the target. With `STREAM`,
 /// whole lines go past the caches. Returns whether all sums with their bias were usual: neither infinite nor NaN nor
 /// subnormal. What is stored of others is of no use.
 ///
@@ -114,7 +115,10 @@ unsafe fn to_f16([low, high]: [__m512; 2]) -> __m512i {
 /// The CPU must have AVX-512 with BF16. All rows must be inside the sums, and every element writable where it goes.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]
-unsafe fn finish<Q: Narrow, const STREAM: bool>(from: &FinishedRows<'_>, target: *mut Q) -> bool {
+unsafe fn finish<Q: Narrow, const STREAM: bool, const BOUNDED: bool>(
+    from: &FinishedRows<'_>,
+    target: *mut Q,
+) -> bool {
     let columns = from.bias.len();
     let masks = first_lanes(columns);
     let load = |from: *const f32| {
@@ -134,8 +138,10 @@ unsafe fn finish<Q: Narrow, const STREAM: bool>(from: &FinishedRows<'_>, target:
         let mut values = [_mm512_add_ps(sums[0], bias[0]), _mm512_add_ps(sums[1], bias[1])];
         for value in &mut values {
             unusual |= _mm512_fpclass_ps_mask::<UNUSUAL>(*value);
-            // SAFETY: the CPU has AVX-512.
-            *value = unsafe { Avx512F32::at_most(Avx512F32::at_least(*value, least), greatest) };
+            if BOUNDED {
+                // SAFETY: the CPU has AVX-512.
+                *value = unsafe { Avx512F32::at_most(Avx512F32::at_least(*value, least), greatest) };
+            }
         }
         let to = target.wrapping_offset(distance);
         // SAFETY: the caller vouches for as many elements as there are columns.
@@ -175,10 +181,11 @@ macro_rules! finish_to {
         pub(super) unsafe fn $name(from: &FinishedRows<'_>, target: *mut u8, stream: bool) -> bool {
             // SAFETY: handed on from the caller.
             unsafe {
-                if stream {
-                    finish::<$type, true>(from, target.cast())
-                } else {
-                    finish::<$type, false>(from, target.cast())
+                match (stream, from.bounds != UNBOUNDED) {
+                    (false, false) => finish::<$type, false, false>(from, target.cast()),
+                    (false, true) => finish::<$type, false, true>(from, target.cast()),
+                    (true, false) => finish::<$type, true, false>(from, target.cast()),
+                    (true, true) => finish::<$type, true, true>(from, target.cast()),
                 }
             }
         }

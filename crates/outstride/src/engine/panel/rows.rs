@@ -1,7 +1,6 @@
 //! The positions of a task, and the tiles they are cut into.
 
 use std::cell::OnceCell;
-use std::ops::Range;
 
 use super::super::axis::Span;
 
@@ -123,12 +122,6 @@ impl Positions {
             (first, last) = (first % whole, last % whole);
         }
         self.pieces.push(piece);
-    }
-
-    /// The positions of some consecutive pieces, of which there must be one.
-    pub(super) fn of_pieces(&self, pieces: Range<usize>) -> Range<usize> {
-        let last = &self.pieces[pieces.end - 1];
-        self.pieces[pieces.start].first..last.first + last.count
     }
 
     pub(super) fn tiles(&self) -> usize {

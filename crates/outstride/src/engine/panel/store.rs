@@ -73,45 +73,44 @@ impl<'a, T: Real> PositionStore<'a, T> {
 }
 
 impl<T: Real> PositionStore<'_, T> {
-    /// Finishes and stores the sums of a block of rows, given as for [`store`](Self::store), in one pass. Returns whether
+    /// Finishes and stores the sums of a block of rows in one pass, given the row of each of its positions. Returns whether
     /// it could: channels must be side by side, all outputs inside, and the sums as usual as
     /// [`MatrixSession::finish`] wants them. Otherwise what it stored is of no use.
     pub(super) fn finish(
         &self,
         session: &MatrixSession,
-        block: &RowBlock<'_>,
+        block: &RowBlock,
+        rows: &[u16],
         sums: &[T],
         bias: &[T],
         bounds: (f32, f32),
     ) -> bool {
         let Site { problem, positions, .. } = *self.site;
-        let is_interior = |piece: usize| is_interior(problem, self.member, positions.extent(piece));
-        let side_by_side = self.runs.iter().all(|run| run.stride == 1 && run.len <= FINISHED_COLUMNS);
         let (Some(sums), Some(bias), Some(y)) =
             (T::as_f32(sums), T::as_f32(bias), T::as_f32_output(&problem.y))
         else {
             return false;
         };
-        side_by_side
-            && block.pieces.clone().all(is_interior)
-            && self.runs.iter().all(|run| {
-                let rows = FinishedRows {
-                    sums: &sums[run.column..],
-                    pitch: self.width,
-                    rows: block.rows,
-                    distances: &positions.outputs[block.positions.clone()],
-                    bias: &bias[run.column..run.column + run.len],
-                    bounds,
-                };
-                // SAFETY: the rows of a block are among its sums. Each output belongs to one position of one phase, and each
-                // task has its own positions and panels.
-                unsafe { session.finish(&rows, y, self.base + run.offset, problem.stream) }
-            })
+        let finish = |run: &Run| {
+            let rows = FinishedRows {
+                sums: &sums[run.column..],
+                pitch: self.width,
+                rows,
+                distances: &positions.outputs[block.positions.clone()],
+                bias: &bias[run.column..run.column + run.len],
+                bounds,
+            };
+            // SAFETY: the rows of a block are among its sums. Each output belongs to one position of one phase, and each
+            // task has its own positions and panels.
+            let finish = || unsafe { session.finish(&rows, y, self.base + run.offset, problem.stream) };
+            run.stride == 1 && run.len <= FINISHED_COLUMNS && finish()
+        };
+        block.is_interior && self.runs.iter().all(finish)
     }
 }
 
 /// Whether all outputs of all positions lie inside the output.
-fn is_interior<T: Real>(problem: &Problem<'_, T>, member: &Member, extent: &[Span]) -> bool {
+pub(super) fn is_interior<T: Real>(problem: &Problem<'_, T>, member: &Member, extent: &[Span]) -> bool {
     let inside = |(axis, of): (usize, &EngineAxis<'_>)| {
         let first = member.first_output(axis, of);
         let least = first + extent[axis].first * of.stride;

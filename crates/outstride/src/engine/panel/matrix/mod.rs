@@ -80,14 +80,15 @@ impl<T: Real> MatrixSums<'_, T> {
                 done += len;
                 let next = if rest.is_empty() { following } else { rest };
                 let mut known = None;
-                for rows in row_blocks.iter(self.site.positions) {
-                    let RowBlock { first, windows, .. } = rows;
-                    if known != Some(windows) {
+                for rows in &row_blocks.blocks {
+                    if known != Some(rows.windows) {
+                        let windows = row_blocks.windows(rows);
                         let len = self.weights.step_len(prepared.panel);
                         self.plan_steps(member, blocks.block(block), current, len, windows, &mut steps);
                         self.add_up_zeros(member, member.panels.start + panel, prepared, windows, &mut less);
-                        known = Some(windows);
+                        known = Some(rows.windows);
                     }
+                    let first = rows.first;
                     // What is stored at once needs no place of its own.
                     let place = if at_once && blocks.len() == 1 { 0 } else { panels.place(0, number, first) };
                     let out = &mut sums[place..place + row_tiles(prepared) * panels.tile_len()];
@@ -95,7 +96,8 @@ impl<T: Real> MatrixSums<'_, T> {
                     let fetch = next.get(fetched..).unwrap_or(current).as_ptr();
                     self.multiply(prepared, first, &steps, fetch, block > 0, out);
                     if block + 1 == blocks.len() {
-                        self.finish(member, prepared, &rows, &less, stores.get(number), out);
+                        let rows = (rows, row_blocks.rows(rows));
+                        self.finish(member, prepared, rows, &less, stores.get(number), out);
                     }
                 }
             }
@@ -195,7 +197,7 @@ impl<T: Real> MatrixSums<'_, T> {
         &self,
         member: &Member,
         prepared: &Prepared<'_, T>,
-        rows: &RowBlock<'_>,
+        (block, rows): (&RowBlock, &[u16]),
         less: &[i32],
         store: Option<&PositionStore<'_, T>>,
         out: &mut [T],
@@ -208,15 +210,15 @@ impl<T: Real> MatrixSums<'_, T> {
             _ => {
                 let at_once = store.filter(|_| !self.has_tiny()).zip(finish.bounds());
                 if at_once.is_some_and(|(store, bounds)| {
-                    store.finish(self.session, rows, out, prepared.bias, bounds)
+                    store.finish(self.session, block, rows, out, prepared.bias, bounds)
                 }) {
                     return;
                 }
-                self.finish_parts(member, prepared, rows, out);
+                self.finish_parts(member, prepared, (block, rows), out);
             }
         }
         if let Some(store) = store {
-            store.store(rows.pieces.clone(), rows.first, out, TILE_ROWS * prepared.width());
+            store.store(block.pieces.clone(), block.first, out, TILE_ROWS * prepared.width());
         }
     }
 
@@ -226,7 +228,13 @@ impl<T: Real> MatrixSums<'_, T> {
     }
 
     /// Adds the bias, replaces what tiles cannot compute, and activates.
-    fn finish_parts(&self, member: &Member, prepared: &Prepared<'_, T>, rows: &RowBlock<'_>, out: &mut [T]) {
+    fn finish_parts(
+        &self,
+        member: &Member,
+        prepared: &Prepared<'_, T>,
+        rows: (&RowBlock, &[u16]),
+        out: &mut [T],
+    ) {
         let Problem { filter, finish, .. } = self.site.problem;
         let tiny = self.has_tiny();
         // The bias hides what vanished.
@@ -255,7 +263,7 @@ impl<T: Real> MatrixSums<'_, T> {
         &self,
         member: &Member,
         prepared: &Prepared<'_, T>,
-        rows: &RowBlock<'_>,
+        (block, rows): (&RowBlock, &[u16]),
         out: &[T],
     ) -> Vec<(usize, usize, Vec<bool>)> {
         let (zero, tiny, vanishing) =
@@ -263,7 +271,7 @@ impl<T: Real> MatrixSums<'_, T> {
         let exact = Exact { site: self.site, member, prepared };
         let width = prepared.width();
         let mut found = Vec::new();
-        for (&row, position) in rows.rows.iter().zip(rows.positions.clone()) {
+        for (&row, position) in rows.iter().zip(block.positions.clone()) {
             let at = usize::from(row) * width;
             let sums = &out[at..at + width];
             if sums.iter().all(|sum| sum.is_finite() && sum.magnitude() >= vanishing) {

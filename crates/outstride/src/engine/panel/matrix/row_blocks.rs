@@ -4,33 +4,33 @@ use std::ops::Range;
 
 use outstride_kernels::{Real, TILE_ROWS};
 
-use super::super::super::axis::{Span, meeting};
-use super::super::bundle::Member;
-use super::super::rows::Positions;
+use super::super::super::axis::{EngineAxis, Span, meeting};
 use super::super::run::Site;
+use super::super::store::is_interior;
 
 /// All row blocks of a member. The same for all of its panels of one width.
 pub(super) struct RowBlocks {
     member: usize,
     /// Tiles of a block.
     tiles: usize,
-    /// Per block, the pieces that lie on its tiles.
-    pieces: Vec<Range<usize>>,
+    pub(super) blocks: Vec<RowBlock>,
     /// Per position, its row within its block.
     rows: Vec<u16>,
-    /// Per block and axis, the taps that meet the input at some of its positions. Axes are fastest.
-    windows: Vec<Range<usize>>,
+    /// Different windows, of every axis each.
+    windows: Vec<Vec<Range<usize>>>,
 }
 
-/// A block of tiles.
-pub(in crate::engine::panel) struct RowBlock<'a> {
+/// A block of tiles. Few bytes, for they are read again for every panel.
+pub(in crate::engine::panel) struct RowBlock {
     /// Its first tile.
     pub(in crate::engine::panel) first: usize,
+    /// The pieces that lie on its tiles.
     pub(in crate::engine::panel) pieces: Range<usize>,
-    /// The block's positions, and the row of each.
     pub(in crate::engine::panel) positions: Range<usize>,
-    pub(in crate::engine::panel) rows: &'a [u16],
-    pub(in crate::engine::panel) windows: &'a [Range<usize>],
+    /// Whether all outputs of all positions lie inside the output.
+    pub(in crate::engine::panel) is_interior: bool,
+    /// Which of the windows are its own: per axis, the taps that meet the input at some of its positions.
+    pub(super) windows: usize,
 }
 
 /// The row blocks of a bundle, as far as they have been asked for.
@@ -51,46 +51,83 @@ impl RowBlocksOfBundle {
 
 impl RowBlocks {
     fn new<T: Real>(site: &Site<'_, T>, member: usize, tiles: usize) -> Self {
-        let rows = Vec::with_capacity(site.positions.outputs.len());
-        let mut blocks = RowBlocks { member, tiles, pieces: Vec::new(), rows, windows: Vec::new() };
         let all = &site.positions.pieces;
+        let mut blocks = RowBlocks {
+            member,
+            tiles,
+            blocks: Vec::with_capacity(site.positions.tiles().div_ceil(tiles)),
+            rows: Vec::with_capacity(site.positions.outputs.len()),
+            windows: Vec::new(),
+        };
+        let everywhere = blocks.windows_everywhere(site);
+        blocks.windows.extend(everywhere.clone());
         let mut start = 0;
         while start < all.len() {
-            let end = blocks.pieces.len() * tiles + tiles;
-            let count = all[start..].iter().take_while(|piece| piece.tile < end).count();
+            let first = blocks.blocks.len() * tiles;
+            let count = all[start..].iter().take_while(|piece| piece.tile < first + tiles).count();
             let pieces = start..start + count;
+            let begin = blocks.rows.len();
             for piece in &all[pieces.clone()] {
-                let first = (piece.tile % tiles * TILE_ROWS + piece.row) as u16;
-                blocks.rows.extend(first..first + piece.count as u16);
+                let row = ((piece.tile - first) * TILE_ROWS + piece.row) as u16;
+                blocks.rows.extend(row..row + piece.count as u16);
             }
-            blocks.push_windows(site, &site.bundle.members[member], pieces.clone());
-            blocks.pieces.push(pieces);
+            let windows =
+                if everywhere.is_some() { 0 } else { blocks.number_of_windows(site, pieces.clone()) };
+            let is_interior = |piece: usize| {
+                is_interior(site.problem, &site.bundle.members[member], site.positions.extent(piece))
+            };
+            blocks.blocks.push(RowBlock {
+                first,
+                is_interior: pieces.clone().all(is_interior),
+                pieces,
+                positions: begin..blocks.rows.len(),
+                windows,
+            });
             start += count;
         }
         blocks
     }
 
-    fn push_windows<T: Real>(&mut self, site: &Site<'_, T>, member: &Member, pieces: Range<usize>) {
-        for (axis, of) in site.problem.axes.iter().enumerate() {
+    /// The windows of all blocks, if all taps meet the input at all positions.
+    fn windows_everywhere<T: Real>(&self, site: &Site<'_, T>) -> Option<Vec<Range<usize>>> {
+        let member = &site.bundle.members[self.member];
+        let everywhere = |(axis, span): (usize, &Span)| {
+            let deltas = &member.deltas[axis];
+            let first = span.first + member.spans[axis].first;
+            let (&least, &most) = (deltas.first()?, deltas.last()?);
+            let inside = first >= most as i64
+                && first + span.count as i64 - least as i64 <= site.problem.axes[axis].input as i64;
+            inside.then_some(0..deltas.len())
+        };
+        site.spans.iter().enumerate().map(everywhere).collect()
+    }
+
+    /// The number of the windows of some pieces.
+    fn number_of_windows<T: Real>(&mut self, site: &Site<'_, T>, pieces: Range<usize>) -> usize {
+        let member = &site.bundle.members[self.member];
+        let window = |(axis, of): (usize, &EngineAxis<'_>)| {
             let empty = Span { first: 0, count: 0 };
             let hull =
                 pieces.clone().fold(empty, |hull, piece| hull.hull(&site.positions.extent(piece)[axis]));
             let read = Span { first: hull.first + member.spans[axis].first, ..hull };
-            self.windows.push(meeting(&member.deltas[axis], read, Span { first: 0, count: of.input }));
-        }
+            meeting(&member.deltas[axis], read, Span { first: 0, count: of.input })
+        };
+        let windows: Vec<Range<usize>> = site.problem.axes.iter().enumerate().map(window).collect();
+        // Most often those of the block before.
+        let known = self.windows.iter().rposition(|known| *known == windows);
+        known.unwrap_or_else(|| {
+            self.windows.push(windows);
+            self.windows.len() - 1
+        })
     }
 
-    pub(super) fn iter<'a>(&'a self, positions: &'a Positions) -> impl Iterator<Item = RowBlock<'a>> {
-        let axes = self.windows.len() / self.pieces.len().max(1);
-        self.pieces.iter().enumerate().map(move |(index, pieces)| {
-            let positions = positions.of_pieces(pieces.clone());
-            RowBlock {
-                first: index * self.tiles,
-                pieces: pieces.clone(),
-                rows: &self.rows[positions.clone()],
-                positions,
-                windows: &self.windows[index * axes..(index + 1) * axes],
-            }
-        })
+    /// Per position of a block, its row.
+    pub(super) fn rows(&self, block: &RowBlock) -> &[u16] {
+        &self.rows[block.positions.clone()]
+    }
+
+    /// Per axis, the taps that meet the input at some positions of a block.
+    pub(super) fn windows(&self, block: &RowBlock) -> &[Range<usize>] {
+        &self.windows[block.windows]
     }
 }
