@@ -7,8 +7,9 @@ use super::grain::Grain;
 use crate::aligned::Aligned;
 use crate::limits::Limits;
 
-/// Parts of weights whose tiles stay in the first-level cache while the positions of a box pass by.
-const PARTS_PER_BLOCK: usize = 24;
+/// Parts of a panel's weights that are multiplied before the next ones, whose tiles stay in the second-level cache while the
+/// positions of a box pass by. Tiles need no more than it gives, and every further block of parts reads and writes all sums again.
+const PARTS_PER_BLOCK: usize = 128;
 
 /// Fewer channels leave most of a tile's row unused.
 const WORTHWHILE_CHANNELS: usize = 8;
