@@ -46,7 +46,7 @@ impl<S: Simd> Sums<S> for AsTheyAre {
 }
 
 /// How real numbers become what is stored.
-trait Rounding<S: Simd> {
+pub(crate) trait Rounding<S: Simd> {
     /// # Safety
     ///
     /// The CPU must have `S`'s instruction set.
@@ -146,62 +146,86 @@ pub(crate) unsafe fn requantize_from<S: Simd>(
     sums: &impl Sums<S>,
 ) {
     // SAFETY: handed on from the caller.
+    unsafe { with_rounding(to, InPlace { values, to, sums }) }
+}
+
+/// Something to do with all sums, once it is known what becomes of real numbers.
+pub(crate) trait Pass<S: Simd> {
+    /// Real numbers are first brought within the bounds, then rounded.
+    ///
+    /// # Safety
+    ///
+    /// The CPU must have `S`'s instruction set.
+    unsafe fn run(self, bounds: (S::Vector, S::Vector), rounding: &impl Rounding<S>);
+}
+
+/// Passes over sums with the best rounding there is.
+///
+/// # Safety
+///
+/// The CPU must have `S`'s instruction set.
+#[inline(always)]
+pub(crate) unsafe fn with_rounding<S: Simd>(to: &Requantization<'_>, pass: impl Pass<S>) {
+    // SAFETY: handed on from the caller.
     unsafe {
         let Some((scale, zero_point)) = to.output else {
-            return each::<S>(values, to, to.bounds, sums, &Real);
+            return pass.run((single::<S>(to.bounds.0), single::<S>(to.bounds.1)), &Real);
         };
         // What lies beyond saturates all the same.
         let farthest = scale * NO_BYTE;
-        let within = |bound: f32| bound.clamp(-farthest, farthest);
+        let within = |bound: f32| single::<S>(bound.clamp(-farthest, farthest));
         let bounds = (within(to.bounds.0), within(to.bounds.1));
         if S::FUSED && size_of::<S::Scalar>() == size_of::<f32>() && MODERATE.contains(&scale) {
-            each::<S>(values, to, bounds, sums, &ByReciprocal::<S>::new(scale, zero_point));
+            pass.run(bounds, &ByReciprocal::<S>::new(scale, zero_point));
         } else {
             let (scale, zero_point) = (single::<S>(scale), single::<S>(zero_point));
-            each::<S>(values, to, bounds, sums, &ByDivision::<S> { scale, zero_point });
+            pass.run(bounds, &ByDivision::<S> { scale, zero_point });
         }
     }
 }
 
-/// # Safety
-///
-/// As [`requantize`].
-#[inline(always)]
-unsafe fn each<S: Simd>(
-    values: &mut [S::Scalar],
-    to: &Requantization<'_>,
-    bounds: (f32, f32),
-    sums: &impl Sums<S>,
-    rounding: &impl Rounding<S>,
-) {
-    let width = if to.scales.len() == 1 { values.len() } else { to.scales.len() };
-    if width == 0 {
-        return;
-    }
-    // SAFETY: the caller vouches for the instruction set. Every vector lies within a row, or in an array as long.
-    unsafe {
-        let bounds = (single::<S>(bounds.0), single::<S>(bounds.1));
-        for column in (0..width).step_by(S::LANES) {
-            let lanes = S::LANES.min(width - column);
-            let affine = (columns::<S>(to.scales, column), columns::<S>(to.bias, column));
-            let rows = values.chunks_exact_mut(width).map(|row| &mut row[column..column + lanes]);
-            if lanes == S::LANES {
-                for row in rows {
-                    let sums = sums.read(row.as_ptr(), column);
-                    S::store(row.as_mut_ptr(), rounding.round(real::<S>(sums, affine, bounds)));
-                }
-            } else {
-                for row in rows {
-                    let mut padded = [S::Scalar::default(); MAX_LANES];
-                    padded[..lanes].copy_from_slice(row);
-                    let sums = sums.read(padded.as_ptr(), column);
-                    S::store(padded.as_mut_ptr(), rounding.round(real::<S>(sums, affine, bounds)));
-                    row.copy_from_slice(&padded[..lanes]);
+/// Replaces sums by what becomes of them.
+struct InPlace<'a, S: Simd, R> {
+    values: &'a mut [S::Scalar],
+    to: &'a Requantization<'a>,
+    sums: &'a R,
+}
+
+impl<S: Simd, R: Sums<S>> Pass<S> for InPlace<'_, S, R> {
+    #[inline(always)]
+    unsafe fn run(self, bounds: (S::Vector, S::Vector), rounding: &impl Rounding<S>) {
+        let InPlace { values, to, sums } = self;
+        let width = if to.scales.len() == 1 { values.len() } else { to.scales.len() };
+        if width == 0 {
+            return;
+        }
+        // SAFETY: the caller vouches for the instruction set. Every vector lies within a row, or in an array as long.
+        unsafe {
+            for column in (0..width).step_by(S::LANES) {
+                let lanes = S::LANES.min(width - column);
+                let affine = (columns::<S>(to.scales, column), columns::<S>(to.bias, column));
+                let rows = values.chunks_exact_mut(width).map(|row| &mut row[column..column + lanes]);
+                if lanes == S::LANES {
+                    for row in rows {
+                        let sums = sums.read(row.as_ptr(), column);
+                        S::store(row.as_mut_ptr(), rounding.round(real::<S>(sums, affine, bounds)));
+                    }
+                } else {
+                    for row in rows {
+                        let mut padded = [S::Scalar::default(); MAX_LANES];
+                        padded[..lanes].copy_from_slice(row);
+                        let sums = sums.read(padded.as_ptr(), column);
+                        S::store(padded.as_mut_ptr(), rounding.round(real::<S>(sums, affine, bounds)));
+                        row.copy_from_slice(&padded[..lanes]);
+                    }
                 }
             }
         }
     }
 }
+
+/// The scales and biases of some columns.
+pub(crate) type Affine<S> = (<S as Simd>::Vector, <S as Simd>::Vector);
 
 /// `sum · scale + bias`, each operation rounded, within the bounds.
 ///
@@ -209,9 +233,9 @@ unsafe fn each<S: Simd>(
 ///
 /// The CPU must have `S`'s instruction set.
 #[inline(always)]
-unsafe fn real<S: Simd>(
+pub(crate) unsafe fn real<S: Simd>(
     sum: S::Vector,
-    (scale, bias): (S::Vector, S::Vector),
+    (scale, bias): Affine<S>,
     (least, greatest): (S::Vector, S::Vector),
 ) -> S::Vector {
     // SAFETY: handed on from the caller.

@@ -101,6 +101,8 @@ pub(crate) struct MatrixKernels {
     pub(crate) release: unsafe fn(),
     pub(crate) parts: Option<PartKernels>,
     pub(crate) bytes: ByteKernels,
+    /// The least and the greatest of some numbers.
+    pub(crate) range_of: unsafe fn(&[isize]) -> (isize, isize),
 }
 
 /// Those for numbers cut into parts.
@@ -114,24 +116,18 @@ pub(crate) struct PartKernels {
     pub(crate) turn_rows: TurnKernel<u16, bool>,
     pub(crate) are_sound: unsafe fn(&[f32], bool) -> bool,
     pub(crate) add_bias: unsafe fn(&mut [f32], &[f32]) -> bool,
-    pub(crate) finish: FinishKernels,
+    pub(crate) finish_f32: FinishKernel,
+    pub(crate) finish_bf16: FinishKernel,
+    pub(crate) finish_f16: FinishKernel,
 }
 
-/// Those that finish sums on their way to memory, by the type of it.
-#[derive(Clone, Copy)]
-pub(crate) struct FinishKernels {
-    pub(crate) f32: FinishKernel,
-    pub(crate) bf16: FinishKernel,
-    pub(crate) f16: FinishKernel,
-    pub(crate) range_of: unsafe fn(&[isize]) -> (isize, isize),
-}
-
-impl FinishKernels {
-    fn of(&self, dtype: DType) -> Option<FinishKernel> {
+impl PartKernels {
+    /// The kernel that finishes sums on their way to memory of a type, if there is one.
+    fn finish(&self, dtype: DType) -> Option<FinishKernel> {
         match dtype {
-            DType::F32 => Some(self.f32),
-            DType::Bf16 => Some(self.bf16),
-            DType::F16 => Some(self.f16),
+            DType::F32 => Some(self.finish_f32),
+            DType::Bf16 => Some(self.finish_bf16),
+            DType::F16 => Some(self.finish_f16),
             _ => None,
         }
     }
@@ -147,6 +143,21 @@ pub(crate) struct ByteKernels {
     /// What copying adds to signed inputs.
     pub(crate) signed_offset: u8,
     pub(crate) requantize: unsafe fn(&mut [f32], &[i32], &Requantization<'_>),
+    pub(crate) requantize_to_i8: RequantizeKernel,
+    pub(crate) requantize_to_u8: RequantizeKernel,
+    pub(crate) requantize_to_f32: RequantizeKernel,
+}
+
+impl ByteKernels {
+    /// The kernel that finishes sums on their way to memory of a type, if there is one.
+    fn requantize_to(&self, dtype: DType) -> Option<RequantizeKernel> {
+        match dtype {
+            DType::I8 => Some(self.requantize_to_i8),
+            DType::U8 => Some(self.requantize_to_u8),
+            DType::F32 => Some(self.requantize_to_f32),
+            _ => None,
+        }
+    }
 }
 
 impl MatrixKernels {
@@ -160,7 +171,10 @@ impl MatrixKernels {
 pub(crate) type BlockKernel = unsafe fn(&MatrixBlock<'_>);
 
 /// See [`MatrixSession::finish`].
-pub(crate) type FinishKernel = unsafe fn(&FinishedRows<'_>, *mut u8, bool) -> bool;
+pub(crate) type FinishKernel = unsafe fn(&FinishedRows<'_>, &[f32], (f32, f32), *mut u8, bool) -> bool;
+
+/// See [`MatrixSession::finish_bytes`].
+pub(crate) type RequantizeKernel = unsafe fn(&FinishedRows<'_>, &[i32], &Requantization<'_>, *mut u8, bool);
 
 /// See [`MatrixSession::copy_rows`].
 pub(crate) type CopyKernel<Q, R> = unsafe fn(*const Q, isize, usize, usize, *mut u16, (usize, usize)) -> R;
@@ -185,10 +199,8 @@ pub struct FinishedRows<'a> {
     pub rows: &'a [u16],
     /// Where each of them goes.
     pub distances: &'a [isize],
-    /// What is added to every column: as many columns are stored.
-    pub bias: &'a [f32],
-    /// Then values are brought up to the first, and down to the second.
-    pub bounds: (f32, f32),
+    /// How many of their columns are stored.
+    pub columns: usize,
 }
 
 /// Cuts a number into parts, rounding each to the nearest 16-bit float.

@@ -181,14 +181,14 @@ impl MatrixSession {
         unsafe { (self.parts().are_sound)(sums, tiny_inputs) }
     }
 
-    /// Finishes sums and writes them, each row to index `first` plus its distance. With `stream`, whole lines go past the
-    /// caches. Returns whether that is all there is to do: there must be a kernel for the output's type, and neither the
-    /// bounds nor the sums with their bias may be subnormal, nor these infinite or NaN. Otherwise what was written is of no
-    /// use.
+    /// Adds the bias to sums, brings them up to the first bound and down to the second, and writes them, each row to index
+    /// `first` plus its distance. With `stream`, whole lines go past the caches. Returns whether that is all there is to do:
+    /// there must be a kernel for the output's type, and neither the bounds nor the sums with their bias may be subnormal,
+    /// nor these infinite or NaN. Otherwise what was written is of no use.
     ///
     /// # Panics
     ///
-    /// If there are too many columns, or an element would lie outside the output.
+    /// If there are too many columns, not as many biases, or an element would lie outside the output.
     ///
     /// # Safety
     ///
@@ -197,27 +197,64 @@ impl MatrixSession {
     pub unsafe fn finish(
         &self,
         from: &FinishedRows<'_>,
+        bias: &[f32],
+        bounds: (f32, f32),
         output: &Output<'_, f32>,
         first: isize,
         stream: bool,
     ) -> bool {
-        let kernels = &self.parts().finish;
-        let Some(finish) = kernels.of(output.dtype()) else { return false };
-        assert!(from.bias.len() <= FINISHED_COLUMNS && from.rows.len() == from.distances.len());
-        if from.rows.is_empty() {
-            return true;
+        assert!(bias.len() == from.columns);
+        match self.parts().finish(output.dtype()) {
+            // SAFETY: the session has the instructions; the caller vouches for the rest.
+            Some(finish) if !bounds.0.is_subnormal() && !bounds.1.is_subnormal() => unsafe {
+                finish(from, bias, bounds, self.target(from, output, first), stream)
+            },
+            _ => false,
         }
-        if from.bounds.0.is_subnormal() || from.bounds.1.is_subnormal() {
-            return false;
+    }
+
+    /// Finishes the integers that [`multiply_bytes`](Self::multiply_bytes) left, less a value per column, as
+    /// [`finish`](Self::finish) does sums. Returns whether there is a kernel for the output's type.
+    ///
+    /// # Panics
+    ///
+    /// If there are too many columns, not as many values, scales and biases, or an element would lie outside the output.
+    ///
+    /// # Safety
+    ///
+    /// As [`finish`](Self::finish).
+    pub unsafe fn finish_bytes(
+        &self,
+        from: &FinishedRows<'_>,
+        less: &[i32],
+        to: &Requantization<'_>,
+        output: &Output<'_, f32>,
+        first: isize,
+        stream: bool,
+    ) -> bool {
+        let columns = from.columns;
+        assert!(less.len() == columns && to.scales.len() == columns && to.bias.len() == columns);
+        let Some(requantize) = self.kernels.bytes.requantize_to(output.dtype()) else { return false };
+        // SAFETY: the session has the instructions; the caller vouches for the rest.
+        unsafe { requantize(from, less, to, self.target(from, output, first), stream) };
+        true
+    }
+
+    /// Where an index of the output lies, to which the rows' distances are added.
+    ///
+    /// # Panics
+    ///
+    /// If there are too many columns, or an element would lie outside the output.
+    fn target(&self, from: &FinishedRows<'_>, output: &Output<'_, f32>, first: isize) -> *mut u8 {
+        assert!(from.columns <= FINISHED_COLUMNS && from.rows.len() == from.distances.len());
+        if !from.rows.is_empty() {
+            // SAFETY: the session has the instructions.
+            let (least, most) = unsafe { (self.kernels.range_of)(from.distances) };
+            // The nearest and the farthest row are inside, so all are.
+            output.check(first + least, 1, from.columns);
+            output.check(first + most, 1, from.columns);
         }
-        // SAFETY: the session has the instructions. The nearest and the farthest row are inside the output, so all are; the
-        // caller vouches for the rest.
-        unsafe {
-            let (least, most) = (kernels.range_of)(from.distances);
-            output.check(first + least, 1, from.bias.len());
-            output.check(first + most, 1, from.bias.len());
-            finish(from, output.at(first), stream)
-        }
+        output.at(first)
     }
 
     /// Adds the bias to rows as long as it. Returns whether all results are finite.

@@ -5,6 +5,7 @@ pub(crate) mod avx2;
 pub(crate) mod avx512;
 mod byte_rows;
 mod bytes;
+mod finish;
 mod halves;
 mod panel_loop;
 pub(crate) mod vnni;

@@ -6,7 +6,7 @@
 use std::arch::x86_64::*;
 
 use super::avx512::Avx512F32;
-use super::byte_rows;
+use super::{byte_rows, finish};
 use crate::matrix::{BYTE_ROW, ByteKernels, FETCHED_BY_STEP, MatrixBlock, MatrixKernels, TILE_ROWS};
 use crate::simd::Simd;
 
@@ -89,5 +89,9 @@ pub(crate) const KERNELS: MatrixKernels = MatrixKernels {
         turn_rows: [byte_rows::turn_rows::<0>, byte_rows::turn_rows::<SIGNED_OFFSET>],
         signed_offset: SIGNED_OFFSET,
         requantize: byte_rows::requantize,
+        requantize_to_i8: finish::requantize_i8,
+        requantize_to_u8: finish::requantize_u8,
+        requantize_to_f32: finish::requantize_f32,
     },
+    range_of: finish::range_of,
 };

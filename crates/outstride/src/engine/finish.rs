@@ -1,5 +1,7 @@
 //! What becomes of sums before they are stored.
 
+use std::ops::Range;
+
 use outstride_kernels::{Kernels, MatrixSession, Real, Requantization, UNBOUNDED};
 use outstride_spec::Activation;
 
@@ -90,6 +92,18 @@ pub(crate) struct Scales<'a> {
     bias: &'a [f32],
 }
 
+impl<'a> Scales<'a> {
+    /// What becomes of the integers of some of the columns.
+    pub(crate) fn requantization(
+        &self,
+        columns: Range<usize>,
+        bounds: (f32, f32),
+        output: Option<(f32, f32)>,
+    ) -> Requantization<'a> {
+        Requantization { scales: &self.scales[columns.clone()], bias: &self.bias[columns], bounds, output }
+    }
+}
+
 impl Scaling {
     /// Of these values per output channel, given how values lie that go with the panels' columns.
     pub(crate) fn new(scales: Vec<f32>, bias: Vec<f32>, lay_out: impl Fn(&[f32]) -> Vec<f32>) -> Self {
@@ -97,12 +111,12 @@ impl Scaling {
     }
 
     /// Those of some output channels.
-    pub(crate) fn channels(&self, range: std::ops::Range<usize>) -> Scales<'_> {
+    pub(crate) fn channels(&self, range: Range<usize>) -> Scales<'_> {
         Scales { scales: &self.scales[range.clone()], bias: &self.bias[range] }
     }
 
     /// Those of a panel's columns.
-    pub(crate) fn columns(&self, range: std::ops::Range<usize>) -> Scales<'_> {
+    pub(crate) fn columns(&self, range: Range<usize>) -> Scales<'_> {
         Scales { scales: &self.panel_scales[range.clone()], bias: &self.panel_bias[range] }
     }
 }

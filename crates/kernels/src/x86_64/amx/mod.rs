@@ -5,15 +5,14 @@
 //! itself.
 
 mod blocks;
-mod finish;
 mod rows;
 
 use std::arch::asm;
 use std::arch::x86_64::*;
 use std::sync::OnceLock;
 
-use super::byte_rows;
-use crate::matrix::{ByteKernels, FinishKernels, MatrixKernels, PartKernels};
+use super::{byte_rows, finish};
+use crate::matrix::{ByteKernels, MatrixKernels, PartKernels};
 
 /// Whether this CPU has tiles with 16-bit floats and the system lets this process use them. Asked once.
 pub(crate) fn is_available() -> bool {
@@ -116,12 +115,9 @@ pub(crate) const KERNELS: MatrixKernels = MatrixKernels {
         turn_rows: rows::turn_rows,
         are_sound: rows::are_sound,
         add_bias: rows::add_bias,
-        finish: FinishKernels {
-            f32: finish::finish_f32,
-            bf16: finish::finish_bf16,
-            f16: finish::finish_f16,
-            range_of: finish::range_of,
-        },
+        finish_f32: finish::finish_f32,
+        finish_bf16: finish::finish_bf16,
+        finish_f16: finish::finish_f16,
     }),
     bytes: ByteKernels {
         blocks: [
@@ -132,5 +128,9 @@ pub(crate) const KERNELS: MatrixKernels = MatrixKernels {
         turn_rows: [byte_rows::turn_rows::<0>; 2],
         signed_offset: 0,
         requantize: byte_rows::requantize,
+        requantize_to_i8: finish::requantize_i8,
+        requantize_to_u8: finish::requantize_u8,
+        requantize_to_f32: finish::requantize_f32,
     },
+    range_of: finish::range_of,
 };

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use outstride_kernels::{FINISHED_COLUMNS, FinishedRows, MatrixSession, Real};
+use outstride_kernels::{FINISHED_COLUMNS, FinishedRows, Output, Real};
 
 use super::super::axis::{EngineAxis, Span};
 use super::super::pack::{Panel, Segment};
@@ -73,37 +73,30 @@ impl<'a, T: Real> PositionStore<'a, T> {
 }
 
 impl<T: Real> PositionStore<'_, T> {
-    /// Finishes and stores the sums of a block of rows in one pass, given the row of each of its positions. Returns whether
-    /// it could: channels must be side by side, all outputs inside, and the sums as usual as
-    /// [`MatrixSession::finish`] wants them. Otherwise what it stored is of no use.
+    /// Finishes and stores the sums of a block of rows in one pass, given the row of each of its positions: `finish` is called
+    /// with rows, their columns, the output and the index that their distances are added to. Returns whether it could:
+    /// channels must be side by side, all outputs inside, and `finish` content. Otherwise what was stored is of no use.
     pub(super) fn finish(
         &self,
-        session: &MatrixSession,
         block: &RowBlock,
         rows: &[u16],
         sums: &[T],
-        bias: &[T],
-        bounds: (f32, f32),
+        mut finish: impl FnMut(&FinishedRows<'_>, Range<usize>, &Output<'_, f32>, isize) -> bool,
     ) -> bool {
         let Site { problem, positions, .. } = *self.site;
-        let (Some(sums), Some(bias), Some(y)) =
-            (T::as_f32(sums), T::as_f32(bias), T::as_f32_output(&problem.y))
-        else {
-            return false;
-        };
+        let (Some(sums), Some(y)) = (T::as_f32(sums), T::as_f32_output(&problem.y)) else { return false };
         let finish = |run: &Run| {
             let rows = FinishedRows {
                 sums: &sums[run.column..],
                 pitch: self.width,
                 rows,
                 distances: &positions.outputs[block.positions.clone()],
-                bias: &bias[run.column..run.column + run.len],
-                bounds,
+                columns: run.len,
             };
-            // SAFETY: the rows of a block are among its sums. Each output belongs to one position of one phase, and each
-            // task has its own positions and panels.
-            let finish = || unsafe { session.finish(&rows, y, self.base + run.offset, problem.stream) };
-            run.stride == 1 && run.len <= FINISHED_COLUMNS && finish()
+            let columns = run.column..run.column + run.len;
+            run.stride == 1
+                && run.len <= FINISHED_COLUMNS
+                && finish(&rows, columns, y, self.base + run.offset)
         };
         block.is_interior && self.runs.iter().all(finish)
     }

@@ -14,6 +14,7 @@ use outstride_kernels::{
 pub(crate) use grain::Grain;
 pub(crate) use weights::MatrixWeights;
 
+use super::super::finish::Scales;
 use super::super::problem::Problem;
 use super::bundle::Member;
 use super::exact::Exact;
@@ -203,23 +204,60 @@ impl<T: Real> MatrixSums<'_, T> {
         out: &mut [T],
     ) {
         let Problem { filter, finish, .. } = self.site.problem;
-        match (self.weights.grain, prepared.scales) {
-            (Grain::Bytes { .. }, Some(scales)) => {
-                finish.apply_to_integers(filter.kernels, out, scales, (self.session, less));
-            }
-            _ => {
-                let at_once = store.filter(|_| !self.has_tiny()).zip(finish.bounds());
-                if at_once.is_some_and(|(store, bounds)| {
-                    store.finish(self.session, block, rows, out, prepared.bias, bounds)
-                }) {
-                    return;
-                }
-                self.finish_parts(member, prepared, (block, rows), out);
-            }
+        let scales = prepared.scales.filter(|_| matches!(self.weights.grain, Grain::Bytes { .. }));
+        let at_once = |store: &PositionStore<'_, T>| match scales {
+            Some(scales) => self.store_bytes(store, (block, rows), scales, less, out),
+            None => self.store_parts(store, (block, rows), prepared, out),
+        };
+        if store.is_some_and(at_once) {
+            return;
+        }
+        match scales {
+            Some(scales) => finish.apply_to_integers(filter.kernels, out, scales, (self.session, less)),
+            None => self.finish_parts(member, prepared, (block, rows), out),
         }
         if let Some(store) = store {
             store.store(block.pieces.clone(), block.first, out, TILE_ROWS * prepared.width());
         }
+    }
+
+    /// Finishes and stores sums in one pass. Returns whether it could.
+    fn store_parts(
+        &self,
+        store: &PositionStore<'_, T>,
+        (block, rows): (&RowBlock, &[u16]),
+        prepared: &Prepared<'_, T>,
+        out: &[T],
+    ) -> bool {
+        let Problem { finish, stream, .. } = self.site.problem;
+        let (Some(bounds), Some(bias), false) = (finish.bounds(), T::as_f32(prepared.bias), self.has_tiny())
+        else {
+            return false;
+        };
+        store.finish(block, rows, out, |rows, columns, y, first| {
+            // SAFETY: the rows of a block are among its sums. Each output belongs to one position of one phase, and each
+            // task has its own positions and panels, and settles what it streams.
+            unsafe { self.session.finish(rows, &bias[columns], bounds, y, first, *stream) }
+        })
+    }
+
+    /// Finishes and stores integers in one pass. Returns whether it could.
+    fn store_bytes(
+        &self,
+        store: &PositionStore<'_, T>,
+        (block, rows): (&RowBlock, &[u16]),
+        scales: Scales<'_>,
+        less: &[i32],
+        out: &[T],
+    ) -> bool {
+        let Problem { finish, stream, .. } = self.site.problem;
+        let Some(bounds) = finish.bounds() else { return false };
+        store.finish(block, rows, out, |rows, columns, y, first| {
+            let less = &less[columns.clone()];
+            let to = scales.requantization(columns, bounds, finish.output);
+            // SAFETY: as in `store_parts`.
+            unsafe { self.session.finish_bytes(rows, less, &to, y, first, *stream) }
+        })
     }
 
     /// Whether there are numbers that tiles may take for zero.
