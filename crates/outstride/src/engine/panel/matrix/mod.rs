@@ -94,7 +94,9 @@ impl<T: Real> MatrixSums<'_, T> {
                     let place = if at_once && blocks.len() == 1 { 0 } else { panels.place(0, number, first) };
                     let out = &mut sums[place..place + row_tiles(prepared) * panels.tile_len()];
                     let fetched = first / row_tiles(prepared) * steps.len() * FETCHED_BY_STEP;
-                    let fetch = next.get(fetched..).unwrap_or(current).as_ptr();
+                    // Behind the end, what is near already: an address that is nowhere would cost time.
+                    let fetch = next.get(fetched..).filter(|rest| !rest.is_empty());
+                    let fetch = fetch.unwrap_or(current).as_ptr();
                     self.multiply(prepared, first, &steps, fetch, block > 0, out);
                     if block + 1 == blocks.len() {
                         let rows = (rows, row_blocks.rows(rows));
