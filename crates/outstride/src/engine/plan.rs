@@ -391,9 +391,10 @@ fn tile_cycles<T: Real>(
     let per_cycle = match (filter.kernels.isa(), narrow) {
         // Vectors stand in for tiles.
         (Isa::Vnni, _) => 50.0,
-        (_, true) => 120.0,
-        // At their best 360, beside a busy neighbour on the core's other hardware thread 140.
-        (_, false) => 240.0,
+        (_, true) => 95.0,
+        // At their best 360, beside a busy neighbour on the core's other hardware thread 140. Nobody knows which it will be:
+        // between them, the ratio that is lost if it is the other.
+        (_, false) => 190.0,
     };
     let (grain, parts) = (filter.grain(), filter.grain().parts());
     let compute = plan.executed(axes, filter) * grain.products() / per_cycle;
