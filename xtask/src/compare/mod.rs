@@ -10,7 +10,9 @@ mod outstride;
 mod peer;
 mod plot;
 mod results;
+mod section;
 mod table;
+mod types;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -37,6 +39,9 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     if options.models {
         return models::run(&work);
     }
+    if options.types {
+        return types::run(&options);
+    }
     if !options.render_only {
         let layers = selected(&options)?;
         let outstride = Outstride::build()?;
@@ -60,7 +65,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     // Part of the layers is for the eye; only a whole run becomes documentation.
     let docs = if options.is_complete() { root().join("docs") } else { work };
     let (text, plot) = (docs.join("performance.md"), docs.join("performance.svg"));
-    let document = table::document(&all) + &models::section_of(&text);
+    let document = table::document(&all) + &section::behind_peers(&text);
     fs::write(&text, document).with_context(|| format!("cannot write {}", text.display()))?;
     fs::write(&plot, plot::svg(&all)).with_context(|| format!("cannot write {}", plot.display()))?;
     for results in &all {
@@ -114,7 +119,12 @@ fn measure(
     for (number, layer) in layers.iter().enumerate() {
         let mut result = LayerResult::new(layer);
         for _ in 0..options.rounds {
-            result.add_outstride(outstride.measure(options, contest, layer)?);
+            result.add_outstride(outstride.measure(
+                options,
+                contest.layout.name(),
+                contest.dtype.name(),
+                layer,
+            )?);
             for peer in peers.of(contest, layer) {
                 std::thread::sleep(SETTLE);
                 result.add_peer(&peer.measure(layer, contest, options, models));

@@ -1,6 +1,5 @@
 //! `cargo xtask compare --models`: whole PyTorch models before and after the swap.
 
-use std::fs;
 use std::path::Path;
 use std::process::Command;
 
@@ -8,10 +7,9 @@ use anyhow::{Context as _, Result, bail};
 
 use super::install::python_peers;
 use super::results::cpu;
+use super::section::MODELS;
 use crate::step::root;
 use crate::wheel;
-
-const HEADING: &str = "\n## Whole models\n";
 
 /// Measures, and puts what came out in the place of what is there.
 pub(super) fn run(work: &Path) -> Result<()> {
@@ -27,10 +25,7 @@ pub(super) fn run(work: &Path) -> Result<()> {
     }
     let measured = String::from_utf8_lossy(&output.stdout);
     let file = root().join("docs/performance.md");
-    let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
-    let rest = text.split(HEADING).next().unwrap_or_default();
-    fs::write(&file, format!("{rest}{HEADING}{INTRODUCTION}{}, {measured}", cpu()))
-        .with_context(|| format!("cannot write {}", file.display()))?;
+    MODELS.write(&file, &format!("{INTRODUCTION}{}, {measured}", cpu()))?;
     println!("{measured}\n{}", file.display());
     Ok(())
 }
@@ -44,23 +39,3 @@ columns are of the transposed convolutions alone, inside the model. The C librar
 ([why](python.md#memory-of-whole-models)).
 
 ";
-
-/// The section of a document that this command wrote, so that it outlives the rest; nothing where there is none.
-pub(super) fn section_of(document: &Path) -> String {
-    let text = fs::read_to_string(document).unwrap_or_default();
-    text.find(HEADING).map_or_else(String::new, |start| text[start..].to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_section_outlives_the_rest() {
-        let file = std::env::temp_dir().join(format!("outstride-models-{}.md", std::process::id()));
-        fs::write(&file, format!("# Performance\n\nlayers\n{HEADING}\nmodels\n")).unwrap();
-        assert_eq!(section_of(&file), format!("{HEADING}\nmodels\n"));
-        fs::remove_file(&file).unwrap();
-        assert_eq!(section_of(&file), "");
-    }
-}

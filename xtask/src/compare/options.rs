@@ -19,6 +19,7 @@ pub(crate) const HELP: &str = "\
       --seconds S                  how long each turn takes (0.3)
       --threads N                  for each contestant; all that the machine has by default
       --render-only                write the documents again from the last results
+      --types                      instead, outstride's own types beside each other; docs/performance.md keeps the rest
       --models                     instead, whole PyTorch models before and after the swap; docs/performance.md keeps the rest
       Peers are installed under target/compare, or in the folder that OUTSTRIDE_PEERS_HOME names.";
 
@@ -38,6 +39,14 @@ impl Layout {
         match self {
             Layout::Ncx => "ncx",
             Layout::Nxc => "nxc",
+        }
+    }
+
+    /// In words.
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            Layout::Ncx => "Channels first",
+            Layout::Nxc => "Channels last",
         }
     }
 }
@@ -102,6 +111,7 @@ pub(super) struct Options {
     pub(super) seconds: f64,
     pub(super) threads: usize,
     pub(super) render_only: bool,
+    pub(super) types: bool,
     pub(super) models: bool,
     own_layers: bool,
 }
@@ -118,6 +128,7 @@ impl Options {
             seconds: 0.3,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             render_only: false,
+            types: false,
             models: false,
             own_layers: true,
         };
@@ -126,6 +137,7 @@ impl Options {
             match name {
                 "--with-torch" => options.peers.push("torch".into()),
                 "--render-only" => options.render_only = true,
+                "--types" => options.types = true,
                 "--models" => options.models = true,
                 _ => {
                     let value = rest

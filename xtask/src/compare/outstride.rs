@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, bail};
 use outstride_io::layers::Layer;
 use serde::{Deserialize, Serialize};
 
-use super::options::{Contest, Options};
+use super::options::Options;
 use crate::step::{Step, target};
 
 pub(super) struct Outstride {
@@ -36,12 +36,12 @@ impl Outstride {
         Ok(Outstride { program: target().join("release").join(name) })
     }
 
-    pub(super) fn measure(&self, options: &Options, contest: Contest, layer: &Layer) -> Result<Own> {
+    pub(super) fn measure(&self, options: &Options, layout: &str, dtype: &str, layer: &Layer) -> Result<Own> {
         let output = Command::new(&self.program)
             .arg("bench")
             .arg(&options.layers)
             .args(["--only", &layer.id, "--json"])
-            .args(["--layout", contest.layout.name(), "--dtype", contest.dtype.name()])
+            .args(["--layout", layout, "--dtype", dtype])
             .args(["--threads", &options.threads.to_string(), "--seconds", &options.seconds.to_string()])
             .output()
             .with_context(|| format!("cannot start {}", self.program.display()))?;

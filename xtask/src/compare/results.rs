@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use outstride_io::layers::Layer;
 use serde::{Deserialize, Serialize};
 
-use super::options::{Contest, Options};
+use super::options::{Contest, Layout, Options};
 use super::outstride::Own;
 use super::peer::Answer;
 
@@ -63,8 +63,8 @@ impl Results {
     }
 
     pub(super) fn title(&self) -> String {
-        let layout = if self.layout == "ncx" { "Channels first" } else { "Channels last" };
-        format!("{layout}, {}", self.dtype)
+        let layout = if self.layout == Layout::Ncx.name() { Layout::Ncx } else { Layout::Nxc };
+        format!("{}, {}", layout.title(), self.dtype)
     }
 
     /// Every name of a peer, in order.
@@ -78,9 +78,7 @@ impl Results {
 
     /// The geometric mean of the ratios.
     pub(super) fn mean_ratio(&self) -> Option<f64> {
-        let logarithms: Vec<f64> = self.layers.iter().filter_map(|layer| Some(layer.ratio()?.ln())).collect();
-        let count = logarithms.len() as f64;
-        (count > 0.0).then(|| (logarithms.iter().sum::<f64>() / count).exp())
+        geometric_mean(self.layers.iter().filter_map(LayerResult::ratio))
     }
 }
 
@@ -145,7 +143,14 @@ impl LayerResult {
     }
 }
 
-fn median(values: impl Iterator<Item = f64>) -> f64 {
+/// None of nothing.
+pub(super) fn geometric_mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let logarithms: Vec<f64> = values.map(f64::ln).collect();
+    let count = logarithms.len() as f64;
+    (count > 0.0).then(|| (logarithms.iter().sum::<f64>() / count).exp())
+}
+
+pub(super) fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
     match values.len() {

@@ -18,7 +18,7 @@ const INTRODUCTION: &str = "\
 
 Written by `cargo xtask compare --with-torch` (with `--dtype` for other types), which anybody can run: it installs the peers
 from the package registries at pinned versions, gives everybody the same layers, and lets them take turns.
-[Whole models](#whole-models) are at the end.
+[Our own types](#types-beside-each-other) beside each other and [whole models](#whole-models) are at the end.
 
 ![How many times faster than the fastest peer, per layer](performance.svg)
 
@@ -104,7 +104,7 @@ pub(super) fn summary(results: &Results) -> String {
     }
 }
 
-fn milliseconds(value: f64) -> String {
+pub(super) fn milliseconds(value: f64) -> String {
     match value {
         value if value < 1.0 => format!("{value:.3}"),
         value if value < 100.0 => format!("{value:.2}"),
