@@ -35,6 +35,9 @@ pub(crate) use winograd::WinogradWeights;
 /// From this share of zeros on, rows are arranged so that whole taps fall on them.
 const WORTHWHILE_BORDER_SHARE: f64 = 0.1;
 
+/// Memory as far apart, or a multiple of it, is in the same set of a first-level cache, and in one of few of a second-level one.
+const SHARING_BYTES: usize = 1 << 15;
+
 /// How the panel path cuts a problem into tasks.
 #[derive(Clone, Debug)]
 pub(crate) struct PanelPlan {
@@ -116,7 +119,9 @@ impl PanelPlan {
             granules: vec![1; axes.len()],
             points: 0,
             reach: axes.iter().map(EngineAxis::reach).collect(),
-            in_place: strides.x_readable && (strides.x_channel == 1 || filter.in_channels == 1),
+            in_place: strides.x_readable
+                && (strides.x_channel == 1 || filter.in_channels == 1)
+                && !share_sets::<T>(axes, &order),
             stores,
             order,
             arithmetic: Arithmetic::Vectors,
@@ -190,6 +195,12 @@ impl PanelPlan {
     fn share(&self, panels: usize, split: usize) -> Range<usize> {
         panels * split / self.splits..panels * (split + 1) / self.splits
     }
+}
+
+/// Whether neighbouring rows of tiles fall into the same few sets of the caches, which do not hold many of them then.
+fn share_sets<T: Real>(axes: &[EngineAxis<'_>], order: &[usize]) -> bool {
+    let along = &axes[order[order.len() - 1]];
+    (along.x_stride.unsigned_abs() * size_of::<T>()).is_multiple_of(SHARING_BYTES)
 }
 
 /// Per axis, the positions of the longest bundle.
