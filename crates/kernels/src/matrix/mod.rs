@@ -119,6 +119,9 @@ pub(crate) struct PartKernels {
     pub(crate) finish_f32: FinishKernel,
     pub(crate) finish_bf16: FinishKernel,
     pub(crate) finish_f16: FinishKernel,
+    pub(crate) turn_f32: FinishTurnedKernel,
+    pub(crate) turn_bf16: FinishTurnedKernel,
+    pub(crate) turn_f16: FinishTurnedKernel,
 }
 
 impl PartKernels {
@@ -128,6 +131,16 @@ impl PartKernels {
             DType::F32 => Some(self.finish_f32),
             DType::Bf16 => Some(self.finish_bf16),
             DType::F16 => Some(self.finish_f16),
+            _ => None,
+        }
+    }
+
+    /// The same where rows become columns.
+    fn finish_turned(&self, dtype: DType) -> Option<FinishTurnedKernel> {
+        match dtype {
+            DType::F32 => Some(self.turn_f32),
+            DType::Bf16 => Some(self.turn_bf16),
+            DType::F16 => Some(self.turn_f16),
             _ => None,
         }
     }
@@ -172,6 +185,10 @@ pub(crate) type BlockKernel = unsafe fn(&MatrixBlock<'_>);
 
 /// See [`MatrixSession::finish`].
 pub(crate) type FinishKernel = unsafe fn(&FinishedRows<'_>, &[f32], (f32, f32), *mut u8, bool) -> bool;
+
+/// See [`MatrixSession::finish_turned`].
+pub(crate) type FinishTurnedKernel =
+    unsafe fn((*const f32, &[isize]), &[f32], (f32, f32), *mut u8, isize) -> bool;
 
 /// See [`MatrixSession::finish_bytes`].
 pub(crate) type RequantizeKernel = unsafe fn(&FinishedRows<'_>, &[i32], &Requantization<'_>, *mut u8, bool);

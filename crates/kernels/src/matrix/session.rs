@@ -213,6 +213,37 @@ impl MatrixSession {
         }
     }
 
+    /// Finishes sums as [`finish`](Self::finish) does, and writes them as [`Output::write_transposed`] does: with their bias,
+    /// `source[distances[row] + column]` to index `first + column · stride + row`, as many columns as there are biases.
+    ///
+    /// # Panics
+    ///
+    /// If an element would lie outside the output.
+    ///
+    /// # Safety
+    ///
+    /// Every source element must be readable, and no other thread may write any of the output's elements at the same time.
+    pub unsafe fn finish_turned(
+        &self,
+        from: (*const f32, &[isize]),
+        bias: &[f32],
+        bounds: (f32, f32),
+        output: &Output<'_, f32>,
+        (first, stride): (isize, isize),
+    ) -> bool {
+        let Some(finish) = self.parts().finish_turned(output.dtype()) else { return false };
+        if bounds.0.is_subnormal() || bounds.1.is_subnormal() {
+            return false;
+        }
+        if !bias.is_empty() {
+            output.check(first, 1, from.1.len());
+            // Those between the first and the last column lie between them in memory.
+            output.check(first + (bias.len() as isize - 1) * stride, 1, from.1.len());
+        }
+        // SAFETY: the session has the instructions; the caller vouches for the rest.
+        unsafe { finish(from, bias, bounds, output.at(first), stride) }
+    }
+
     /// Finishes the integers that [`multiply_bytes`](Self::multiply_bytes) left, less a value per column, as
     /// [`finish`](Self::finish) does sums. Returns whether there is a kernel for the output's type.
     ///

@@ -55,9 +55,25 @@ impl Narrow for f32 {
     }
 }
 
+/// How two vectors of usual numbers become one: those of the first, then those of the second.
+trait Half: Narrow {
+    /// # Safety
+    ///
+    /// The CPU must have AVX-512, for bf16 with BF16.
+    unsafe fn narrowed(values: [__m512; 2]) -> __m512i;
+}
+
 /// Types of 16 bits, given how two vectors become one.
 macro_rules! narrow_to_halves {
     ($type:ty, $narrowed:ident) => {
+        impl Half for $type {
+            #[inline(always)]
+            unsafe fn narrowed(values: [__m512; 2]) -> __m512i {
+                // SAFETY: handed on from the caller.
+                unsafe { $narrowed(values) }
+            }
+        }
+
         impl Narrow for $type {
             #[inline(always)]
             unsafe fn store<const STREAM: bool>(to: *mut $type, values: [__m512; 2]) {
@@ -265,6 +281,185 @@ macro_rules! finish_to {
 finish_to!(finish_f32, f32);
 finish_to!(finish_bf16, bf16);
 finish_to!(finish_f16, f16);
+
+/// Up to 16 columns of rows at their distances from a source, which become runs `stride` apart in the target.
+struct Turned<'a, Q> {
+    source: *const f32,
+    distances: &'a [isize],
+    columns: usize,
+    target: *mut Q,
+    stride: isize,
+}
+
+impl<Q> Turned<'_, Q> {
+    /// The columns of two rows; zeros of rows that are not there.
+    ///
+    /// # Safety
+    ///
+    /// The CPU must have AVX-512, and the rows must be readable.
+    #[inline(always)]
+    unsafe fn two_rows(&self, first: usize) -> [__m512; 2] {
+        let [mask, _] = first_lanes(self.columns);
+        // SAFETY: the caller vouches for the rows; the mask leaves out other columns.
+        unsafe {
+            let mut rows = [_mm512_setzero_ps(); 2];
+            for (row, distance) in rows.iter_mut().zip(self.distances.iter().skip(first)) {
+                *row = _mm512_maskz_loadu_ps(mask, self.source.wrapping_offset(*distance));
+            }
+            rows
+        }
+    }
+}
+
+/// How rows become columns in memory.
+trait Turn: Sized {
+    /// Rows that are turned at once.
+    const ROWS: usize;
+
+    /// Finishes and stores up to so many rows.
+    ///
+    /// # Safety
+    ///
+    /// The CPU must have AVX-512, for bf16 with BF16. All rows must be readable, and every element writable where it goes.
+    unsafe fn store(turned: &Turned<'_, Self>, steps: &mut impl Steps);
+}
+
+impl Turn for f32 {
+    const ROWS: usize = 16;
+
+    #[inline(always)]
+    unsafe fn store(turned: &Turned<'_, f32>, steps: &mut impl Steps) {
+        let [mask, _] = first_lanes(turned.distances.len());
+        // SAFETY: handed on from the caller; the mask leaves out rows that are not there.
+        unsafe {
+            let mut rows = [_mm512_setzero_ps(); 16];
+            for pair in 0..8 {
+                let two = steps.finished(turned.two_rows(2 * pair));
+                rows[2 * pair] = two[0];
+                rows[2 * pair + 1] = two[1];
+            }
+            let columns = crate::transpose::turned::<Avx512F32>(rows);
+            for (column, &values) in columns.iter().enumerate().take(turned.columns) {
+                let to = turned.target.wrapping_offset(column as isize * turned.stride);
+                _mm512_mask_storeu_ps(to, mask, values);
+            }
+        }
+    }
+}
+
+/// Two rows are rounded and interleaved first, so that a single transpose turns 32 rows.
+macro_rules! turn_halves {
+    ($type:ty) => {
+        impl Turn for $type {
+            const ROWS: usize = 32;
+
+            #[inline(always)]
+            unsafe fn store(turned: &Turned<'_, $type>, steps: &mut impl Steps) {
+                let mask = ((1u64 << turned.distances.len()) - 1) as __mmask32;
+                // SAFETY: handed on from the caller; the mask leaves out rows that are not there.
+                unsafe {
+                    let in_turns = _mm512_loadu_si512(IN_TURNS.as_ptr().cast());
+                    let mut pairs = [_mm512_setzero_ps(); 16];
+                    for (pair, to) in pairs.iter_mut().enumerate() {
+                        let two = steps.finished(turned.two_rows(2 * pair));
+                        let two = <$type as Half>::narrowed(two);
+                        *to = _mm512_castsi512_ps(_mm512_permutexvar_epi16(in_turns, two));
+                    }
+                    let columns = crate::transpose::turned::<Avx512F32>(pairs);
+                    for (column, &values) in columns.iter().enumerate().take(turned.columns) {
+                        let to = turned.target.wrapping_offset(column as isize * turned.stride);
+                        _mm512_mask_storeu_epi16(to.cast(), mask, _mm512_castps_si512(values));
+                    }
+                }
+            }
+        }
+    };
+}
+
+/// The first of 16 numbers, the first of another 16, the second of both, and so on.
+const IN_TURNS: [u16; 32] = {
+    let mut order = [0; 32];
+    let mut lane = 0;
+    while lane < 32 {
+        order[lane] = (lane / 2 + lane % 2 * 16) as u16;
+        lane += 1;
+    }
+    order
+};
+
+turn_halves!(bf16);
+turn_halves!(f16);
+
+/// [Adds the bias](AddBias) to rows at their distances from a source and stores them as columns `stride` apart. Returns as
+/// [`finish`].
+///
+/// # Safety
+///
+/// The CPU must have AVX-512 with BF16. All rows must be readable for as many columns as there are biases, and every element
+/// writable where it goes.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]
+unsafe fn finish_turned<Q: Turn, const BOUNDED: bool>(
+    (source, distances): (*const f32, &[isize]),
+    bias: &[f32],
+    bounds: (f32, f32),
+    target: *mut Q,
+    stride: isize,
+) -> bool {
+    let (least, greatest) = (_mm512_set1_ps(bounds.0), _mm512_set1_ps(bounds.1));
+    let mut unusual = 0;
+    for (number, distances) in distances.chunks(Q::ROWS).enumerate() {
+        for (block, bias) in bias.chunks(Avx512F32::LANES).enumerate() {
+            let first = block * Avx512F32::LANES;
+            let turned = Turned {
+                source: source.wrapping_add(first),
+                distances,
+                columns: bias.len(),
+                target: target.wrapping_add(number * Q::ROWS).wrapping_offset(first as isize * stride),
+                stride,
+            };
+            // SAFETY: handed on from the caller.
+            unsafe {
+                let [bias, _] = load(bias.as_ptr(), bias.len());
+                let mut steps = AddBias::<BOUNDED> { bias: [bias; 2], least, greatest, unusual };
+                Q::store(&turned, &mut steps);
+                unusual = steps.unusual;
+            }
+        }
+    }
+    unusual == 0
+}
+
+/// [`finish_turned`] to any memory of a type.
+macro_rules! finish_turned_to {
+    ($name:ident, $type:ty) => {
+        /// # Safety
+        ///
+        /// As [`finish_turned`].
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]
+        pub(super) unsafe fn $name(
+            from: (*const f32, &[isize]),
+            bias: &[f32],
+            bounds: (f32, f32),
+            target: *mut u8,
+            stride: isize,
+        ) -> bool {
+            let target = target.cast::<$type>();
+            // SAFETY: handed on from the caller.
+            unsafe {
+                if bounds == UNBOUNDED {
+                    finish_turned::<_, false>(from, bias, bounds, target, stride)
+                } else {
+                    finish_turned::<_, true>(from, bias, bounds, target, stride)
+                }
+            }
+        }
+    };
+}
+
+finish_turned_to!(turn_f32, f32);
+finish_turned_to!(turn_bf16, bf16);
+finish_turned_to!(turn_f16, f16);
 
 /// Requantizes integers less a value per column.
 struct Requantize<'a, R> {

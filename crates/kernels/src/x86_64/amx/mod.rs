@@ -118,6 +118,9 @@ pub(crate) const KERNELS: MatrixKernels = MatrixKernels {
         finish_f32: finish::finish_f32,
         finish_bf16: finish::finish_bf16,
         finish_f16: finish::finish_f16,
+        turn_f32: finish::turn_f32,
+        turn_bf16: finish::turn_bf16,
+        turn_f16: finish::turn_f16,
     }),
     bytes: ByteKernels {
         blocks: [

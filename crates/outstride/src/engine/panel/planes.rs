@@ -1,6 +1,8 @@
 //! Storing sums into channels-first outputs: sums hold one value per channel and position, whereas memory wants runs of
 //! positions per channel, those of all phases of the last axis in turns.
 
+use std::ops::Range;
+
 use outstride_kernels::Real;
 
 use super::super::axis::Span;
@@ -10,7 +12,45 @@ use super::bundle::Bundle;
 use super::panels_of;
 use super::rows::Positions;
 use super::run::Site;
-use super::sums::PanelGroup;
+use super::sums::{PanelGroup, Prepared};
+
+/// How rows of sums become runs per channel.
+pub(super) trait TurnedWrite<T: Real> {
+    /// Writes some columns of a panel, given where its sums of column 0 begin and the distances of rows from there, from an index of
+    /// the output on. Returns whether it could.
+    ///
+    /// # Safety
+    ///
+    /// Every sum must be readable, and no other thread may write any of the output's elements at the same time.
+    unsafe fn write(
+        &self,
+        prepared: &Prepared<'_, T>,
+        sums: *const T,
+        distances: &[isize],
+        columns: Range<usize>,
+        first: isize,
+    ) -> bool;
+}
+
+/// As the sums are.
+pub(super) struct Finished<'a, T: Real>(pub(super) &'a Problem<'a, T>);
+
+impl<T: Real> TurnedWrite<T> for Finished<'_, T> {
+    unsafe fn write(
+        &self,
+        _: &Prepared<'_, T>,
+        sums: *const T,
+        distances: &[isize],
+        columns: Range<usize>,
+        first: isize,
+    ) -> bool {
+        let Finished(problem) = self;
+        let (stride, source) = (problem.y_channel_stride, sums.wrapping_add(columns.start));
+        // SAFETY: handed on from the caller.
+        unsafe { problem.y.write_transposed(first, stride, source, distances, columns.len()) };
+        true
+    }
+}
 
 /// The outputs of a task as runs along the last axis, as far as they are the same for all bundles: each has all phases of
 /// that axis.
@@ -64,8 +104,14 @@ impl Stretches {
         }
     }
 
-    /// Stores the sums of all panels of a group.
-    pub(super) fn store<T: Real>(&mut self, site: &Site<'_, T>, panels: &PanelGroup<'_, T>, sums: &[T]) {
+    /// Stores the sums of all panels of a group by `write`, as long as it can. Returns whether it could.
+    pub(super) fn store<T: Real>(
+        &mut self,
+        site: &Site<'_, T>,
+        panels: &PanelGroup<'_, T>,
+        sums: &[T],
+        write: &impl TurnedWrite<T>,
+    ) -> bool {
         let Site { problem, group, bundle, positions, .. } = *site;
         let filter = problem.filter;
         let len: usize = self.members.iter().map(|&(_, count)| count).sum();
@@ -76,21 +122,18 @@ impl Stretches {
             for (row, distances) in self.distances.chunks_exact(len.max(1)).enumerate() {
                 let target = self.target(problem, bundle, row);
                 for segment in panels_of(filter).segments(prepared.panel) {
+                    let columns = segment.column..segment.column + segment.channels;
+                    let first = problem.y_channel(group, segment.first_channel) + target;
                     // SAFETY: every distance is the place of a row among the panel's sums, and a row has the panel's
                     // columns. Each output belongs to one position of one phase, and each task has its own positions
                     // and panels.
-                    unsafe {
-                        problem.y.write_transposed(
-                            problem.y_channel(group, segment.first_channel) + target,
-                            problem.y_channel_stride,
-                            sums[at + segment.column..].as_ptr(),
-                            distances,
-                            segment.channels,
-                        );
+                    if !unsafe { write.write(prepared, sums[at..].as_ptr(), distances, columns, first) } {
+                        return false;
                     }
                 }
             }
         }
+        true
     }
 
     /// Where channel 0 of a stretch goes.

@@ -7,8 +7,8 @@ use super::super::channels::Input;
 use super::super::problem::Problem;
 use super::super::scratch::Scratch;
 use super::bundle::Bundle;
-use super::matrix::{MatrixSums, PartsInput, RowBlocksOfBundle, padded_tiles};
-use super::planes::Stretches;
+use super::matrix::{MatrixSums, PartsInput, RowBlocksOfBundle, Then, padded_tiles};
+use super::planes::{Finished, Stretches, TurnedWrite};
 use super::rows::Positions;
 use super::shared_planes::store_shared_planes;
 use super::store::PositionStore;
@@ -85,7 +85,7 @@ impl PanelPlan {
                 let sums = scratch.sums.at_least(panels.len());
                 let stores = self.position_stores(&site, &panels);
                 from.compute(&panels, parts.peek(), &mut taps, &stores, sums);
-                self.store_planes(&site, stretches, &panels, sums);
+                self.store_planes(&site, stretches, &panels, sums, &Finished(problem));
             }
         }
     }
@@ -119,8 +119,20 @@ impl PanelPlan {
                 let sums = sums.at_least(panels.len());
                 let after = Some(panel + 1).filter(|after| share.contains(after));
                 let stores = self.position_stores(&site, &panels);
-                from.compute(panel, after, &panels, &mut row_blocks, &stores, sums);
-                self.store_planes(&site, stretches, &panels, sums);
+                let in_turning = from.finish_in_turning().filter(|_| stores.is_empty());
+                let then = match &in_turning {
+                    Some(_) => Then::Leave,
+                    None if stores.is_empty() => Then::Finish,
+                    None => Then::Store(stores),
+                };
+                from.compute(panel, after, &panels, &mut row_blocks, &then, sums);
+                if let Some(write) = in_turning {
+                    if self.store_planes(&site, stretches, &panels, sums, &write) {
+                        continue;
+                    }
+                    from.finish_all(&panels, &mut row_blocks, sums);
+                }
+                self.store_planes(&site, stretches, &panels, sums, &Finished(problem));
             }
         }
     }
@@ -159,7 +171,7 @@ impl PanelPlan {
                 let after = Some(range.end).filter(|&after| after < share.end);
                 let stores = self.position_stores(&site, &panels);
                 from.compute(&panels, (first, after), tiles, &stores, products, sums);
-                self.store_planes(&site, stretches, &panels, sums);
+                self.store_planes(&site, stretches, &panels, sums, &Finished(problem));
             }
         }
     }
@@ -173,18 +185,19 @@ impl PanelPlan {
         if self.stores == Stores::Positions { panels.position_stores(site) } else { Vec::new() }
     }
 
-    /// Stores sums that wait for others of their runs.
+    /// Stores sums that wait for others of their runs, by `write` as long as it can. Returns whether it could.
     fn store_planes<T: Real>(
         &self,
         site: &Site<'_, T>,
         stretches: &mut Stretches,
         panels: &PanelGroup<'_, T>,
         sums: &[T],
-    ) {
+        write: &impl TurnedWrite<T>,
+    ) -> bool {
         match self.stores {
-            Stores::Positions => (),
-            Stores::Planes => stretches.store(site, panels, sums),
-            Stores::SharedPlanes => store_shared_planes(site, &self.order, panels, sums),
+            Stores::Positions => true,
+            Stores::Planes => stretches.store(site, panels, sums, write),
+            Stores::SharedPlanes => store_shared_planes(site, &self.order, panels, sums, write),
         }
     }
 }

@@ -9,16 +9,18 @@ use super::super::pack::Segment;
 use super::super::problem::Problem;
 use super::bundle::Member;
 use super::panels_of;
+use super::planes::TurnedWrite;
 use super::run::Site;
 use super::sums::PanelGroup;
 
-/// Stores the only panel of a member.
+/// Stores the only panel of a member by `write`, as long as it can. Returns whether it could.
 pub(super) fn store_shared_planes<T: Real>(
     site: &Site<'_, T>,
     order: &[usize],
     panels: &PanelGroup<'_, T>,
     sums: &[T],
-) {
+    write: &impl TurnedWrite<T>,
+) -> bool {
     let Site { problem, group, bundle, spans, positions } = *site;
     let member = &bundle.members[0];
     let filter = problem.filter;
@@ -38,19 +40,16 @@ pub(super) fn store_shared_planes<T: Real>(
             let begin = runs_of_row(problem, member, phases, spans[last], &mut distances, |position| {
                 places[first + position * strides[last]]
             });
+            let first = problem.y_channel(group, 0) + target + begin;
+            let columns = 0..filter.out_channels;
             // SAFETY: every distance is the place of a row among the sums and a phase's columns within it. Each output
             // belongs to one position of one phase, and each task has its own positions.
-            unsafe {
-                problem.y.write_transposed(
-                    problem.y_channel(group, 0) + target + begin,
-                    problem.y_channel_stride,
-                    sums.as_ptr(),
-                    &distances,
-                    filter.out_channels,
-                );
+            if !unsafe { write.write(prepared, sums.as_ptr(), &distances, columns, first) } {
+                return false;
             }
         }
     }
+    true
 }
 
 /// The number of a row's first position, and where its outputs of channel 0 begin; none if they are outside the output.

@@ -18,6 +18,7 @@ use super::super::finish::Scales;
 use super::super::problem::Problem;
 use super::bundle::Member;
 use super::exact::Exact;
+use super::planes::TurnedWrite;
 use super::run::Site;
 use super::store::PositionStore;
 use super::sums::{PanelGroup, Prepared};
@@ -37,6 +38,40 @@ pub(super) struct MatrixSums<'a, T: Real> {
     pub(super) session: &'a MatrixSession,
 }
 
+/// What is done with sums as soon as they are complete.
+pub(super) enum Then<'a, T: Real> {
+    /// They are finished and stored, those of every member.
+    Store(Vec<PositionStore<'a, T>>),
+    Finish,
+    Leave,
+}
+
+/// Finishes sums on their way from rows to columns.
+pub(super) struct FinishInTurning<'a, T: Real> {
+    problem: &'a Problem<'a, T>,
+    session: &'a MatrixSession,
+    bounds: (f32, f32),
+}
+
+impl<T: Real> TurnedWrite<T> for FinishInTurning<'_, T> {
+    unsafe fn write(
+        &self,
+        prepared: &Prepared<'_, T>,
+        sums: *const T,
+        distances: &[isize],
+        columns: Range<usize>,
+        first: isize,
+    ) -> bool {
+        let (Some(bias), Some(y)) = (T::as_f32(prepared.bias), T::as_f32_output(&self.problem.y)) else {
+            return false;
+        };
+        let source = sums.wrapping_add(columns.start).cast();
+        let to = (first, self.problem.y_channel_stride);
+        // SAFETY: handed on from the caller; where there are biases of 32 bits, sums are such as well.
+        unsafe { self.session.finish_turned((source, distances), &bias[columns], self.bounds, y, to) }
+    }
+}
+
 /// Tiles of rows that are computed at once.
 fn row_tiles(prepared: &Prepared<'_, impl Real>) -> usize {
     4 / prepared.panel.vectors
@@ -48,20 +83,18 @@ pub(super) fn padded_tiles(tiles: usize) -> usize {
 }
 
 impl<T: Real> MatrixSums<'_, T> {
-    /// Computes and activates the sums of a panel, for all members and tiles, and stores them at once if there are `stores`
-    /// for every member. Meanwhile it has the weights of what comes next fetched, at last those of panel `after`.
+    /// Computes the sums of a panel, for all members and tiles, and does with them what it is told to. Meanwhile it has the weights of what comes next fetched, at last those of panel `after`.
     pub(super) fn compute(
         &self,
         panel: usize,
         after: Option<usize>,
         panels: &PanelGroup<'_, T>,
         row_blocks: &mut RowBlocksOfBundle,
-        stores: &[PositionStore<'_, T>],
+        then: &Then<'_, T>,
         sums: &mut [T],
     ) {
         let mut steps = Vec::new();
         let mut less = Vec::new();
-        let at_once = !stores.is_empty();
         for (number, member) in self.site.bundle.members.iter().enumerate() {
             let prepared = panels.panel(0, number);
             let row_blocks = row_blocks.of(self.site, number, row_tiles(prepared));
@@ -91,6 +124,7 @@ impl<T: Real> MatrixSums<'_, T> {
                     }
                     let first = rows.first;
                     // What is stored at once needs no place of its own.
+                    let at_once = matches!(then, Then::Store(_));
                     let place = if at_once && blocks.len() == 1 { 0 } else { panels.place(0, number, first) };
                     let out = &mut sums[place..place + row_tiles(prepared) * panels.tile_len()];
                     let fetched = first / row_tiles(prepared) * steps.len() * FETCHED_BY_STEP;
@@ -100,7 +134,13 @@ impl<T: Real> MatrixSums<'_, T> {
                     self.multiply(prepared, first, &steps, fetch, block > 0, out);
                     if block + 1 == blocks.len() {
                         let rows = (rows, row_blocks.rows(rows));
-                        self.finish(member, prepared, rows, &less, stores.get(number), out);
+                        match then {
+                            Then::Store(stores) => {
+                                self.finish(member, prepared, rows, &less, stores.get(number), out);
+                            }
+                            Then::Finish => self.finish(member, prepared, rows, &less, None, out),
+                            Then::Leave => (),
+                        }
                     }
                 }
             }
@@ -260,6 +300,32 @@ impl<T: Real> MatrixSums<'_, T> {
             // SAFETY: as in `store_parts`.
             unsafe { self.session.finish_bytes(rows, less, &to, y, first, *stream) }
         })
+    }
+
+    /// A way to finish sums while rows become columns, if that is all there is to do in most cases.
+    pub(super) fn finish_in_turning(&self) -> Option<FinishInTurning<'_, T>> {
+        let Problem { finish, .. } = self.site.problem;
+        let of_parts = matches!(self.weights.grain, Grain::Parts(_)) && !self.has_tiny();
+        let bounds = finish.bounds().filter(|_| of_parts)?;
+        Some(FinishInTurning { problem: self.site.problem, session: self.session, bounds })
+    }
+
+    /// Finishes the sums of a panel that were left unfinished.
+    pub(super) fn finish_all(
+        &self,
+        panels: &PanelGroup<'_, T>,
+        row_blocks: &mut RowBlocksOfBundle,
+        sums: &mut [T],
+    ) {
+        for (number, member) in self.site.bundle.members.iter().enumerate() {
+            let prepared = panels.panel(0, number);
+            let row_blocks = row_blocks.of(self.site, number, row_tiles(prepared));
+            for block in &row_blocks.blocks {
+                let place = panels.place(0, number, block.first);
+                let out = &mut sums[place..place + row_tiles(prepared) * panels.tile_len()];
+                self.finish_parts(member, prepared, (block, row_blocks.rows(block)), out);
+            }
+        }
     }
 
     /// Whether there are numbers that tiles may take for zero.
