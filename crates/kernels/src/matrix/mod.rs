@@ -188,7 +188,7 @@ pub(crate) type FinishKernel = unsafe fn(&FinishedRows<'_>, &[f32], (f32, f32), 
 
 /// See [`MatrixSession::finish_turned`].
 pub(crate) type FinishTurnedKernel =
-    unsafe fn((*const f32, &[isize]), &[f32], (f32, f32), *mut u8, isize) -> bool;
+    unsafe fn((*const f32, &[isize]), &[f32], (f32, f32), (*mut u8, isize), bool) -> bool;
 
 /// See [`MatrixSession::finish_bytes`].
 pub(crate) type RequantizeKernel = unsafe fn(&FinishedRows<'_>, &[i32], &Requantization<'_>, *mut u8, bool);

@@ -222,7 +222,8 @@ impl MatrixSession {
     ///
     /// # Safety
     ///
-    /// Every source element must be readable, and no other thread may write any of the output's elements at the same time.
+    /// Every source element must be readable, and no other thread may write any of the output's elements at the same time. With
+    /// `stream`, this thread must [`settle`](crate::settle) before another one may read them.
     pub unsafe fn finish_turned(
         &self,
         from: (*const f32, &[isize]),
@@ -230,6 +231,7 @@ impl MatrixSession {
         bounds: (f32, f32),
         output: &Output<'_, f32>,
         (first, stride): (isize, isize),
+        stream: bool,
     ) -> bool {
         let Some(finish) = self.parts().finish_turned(output.dtype()) else { return false };
         if bounds.0.is_subnormal() || bounds.1.is_subnormal() {
@@ -241,7 +243,7 @@ impl MatrixSession {
             output.check(first + (bias.len() as isize - 1) * stride, 1, from.1.len());
         }
         // SAFETY: the session has the instructions; the caller vouches for the rest.
-        unsafe { finish(from, bias, bounds, output.at(first), stride) }
+        unsafe { finish(from, bias, bounds, (output.at(first), stride), stream) }
     }
 
     /// Finishes the integers that [`multiply_bytes`](Self::multiply_bytes) left, less a value per column, as

@@ -289,9 +289,19 @@ struct Turned<'a, Q> {
     columns: usize,
     target: *mut Q,
     stride: isize,
+    /// Whether whole lines go past the caches.
+    stream: bool,
 }
 
 impl<Q> Turned<'_, Q> {
+    /// Where a column goes, and whether it is a whole line to stream.
+    #[inline(always)]
+    fn column(&self, column: usize) -> (*mut Q, bool) {
+        let to = self.target.wrapping_offset(column as isize * self.stride);
+        let whole = self.distances.len() * size_of::<Q>() == LINE;
+        (to, self.stream && whole && to.addr().is_multiple_of(LINE))
+    }
+
     /// The columns of two rows; zeros of rows that are not there.
     ///
     /// # Safety
@@ -340,8 +350,10 @@ impl Turn for f32 {
             }
             let columns = crate::transpose::turned::<Avx512F32>(rows);
             for (column, &values) in columns.iter().enumerate().take(turned.columns) {
-                let to = turned.target.wrapping_offset(column as isize * turned.stride);
-                _mm512_mask_storeu_ps(to, mask, values);
+                match turned.column(column) {
+                    (to, true) => _mm512_stream_ps(to, values),
+                    (to, false) => _mm512_mask_storeu_ps(to, mask, values),
+                }
             }
         }
     }
@@ -367,8 +379,12 @@ macro_rules! turn_halves {
                     }
                     let columns = crate::transpose::turned::<Avx512F32>(pairs);
                     for (column, &values) in columns.iter().enumerate().take(turned.columns) {
-                        let to = turned.target.wrapping_offset(column as isize * turned.stride);
-                        _mm512_mask_storeu_epi16(to.cast(), mask, _mm512_castps_si512(values));
+                        match turned.column(column) {
+                            (to, true) => _mm512_stream_ps(to.cast(), values),
+                            (to, false) => {
+                                _mm512_mask_storeu_epi16(to.cast(), mask, _mm512_castps_si512(values));
+                            }
+                        }
                     }
                 }
             }
@@ -390,8 +406,8 @@ const IN_TURNS: [u16; 32] = {
 turn_halves!(bf16);
 turn_halves!(f16);
 
-/// [Adds the bias](AddBias) to rows at their distances from a source and stores them as columns `stride` apart. Returns as
-/// [`finish`].
+/// [Adds the bias](AddBias) to rows at their distances from a source and stores them as columns `stride` apart, with `stream` whole
+/// lines past the caches. Returns as [`finish`].
 ///
 /// # Safety
 ///
@@ -403,8 +419,8 @@ unsafe fn finish_turned<Q: Turn, const BOUNDED: bool>(
     (source, distances): (*const f32, &[isize]),
     bias: &[f32],
     bounds: (f32, f32),
-    target: *mut Q,
-    stride: isize,
+    (target, stride): (*mut Q, isize),
+    stream: bool,
 ) -> bool {
     let (least, greatest) = (_mm512_set1_ps(bounds.0), _mm512_set1_ps(bounds.1));
     let mut unusual = 0;
@@ -417,6 +433,7 @@ unsafe fn finish_turned<Q: Turn, const BOUNDED: bool>(
                 columns: bias.len(),
                 target: target.wrapping_add(number * Q::ROWS).wrapping_offset(first as isize * stride),
                 stride,
+                stream,
             };
             // SAFETY: handed on from the caller.
             unsafe {
@@ -441,16 +458,16 @@ macro_rules! finish_turned_to {
             from: (*const f32, &[isize]),
             bias: &[f32],
             bounds: (f32, f32),
-            target: *mut u8,
-            stride: isize,
+            (target, stride): (*mut u8, isize),
+            stream: bool,
         ) -> bool {
-            let target = target.cast::<$type>();
+            let to = (target.cast::<$type>(), stride);
             // SAFETY: handed on from the caller.
             unsafe {
                 if bounds == UNBOUNDED {
-                    finish_turned::<_, false>(from, bias, bounds, target, stride)
+                    finish_turned::<_, false>(from, bias, bounds, to, stream)
                 } else {
-                    finish_turned::<_, true>(from, bias, bounds, target, stride)
+                    finish_turned::<_, true>(from, bias, bounds, to, stream)
                 }
             }
         }

@@ -66,9 +66,11 @@ impl<T: Real> TurnedWrite<T> for FinishInTurning<'_, T> {
             return false;
         };
         let source = sums.wrapping_add(columns.start).cast();
-        let to = (first, self.problem.y_channel_stride);
-        // SAFETY: handed on from the caller; where there are biases of 32 bits, sums are such as well.
-        unsafe { self.session.finish_turned((source, distances), &bias[columns], self.bounds, y, to) }
+        let (from, to) = ((source, distances), (first, self.problem.y_channel_stride));
+        let stream = self.problem.stream;
+        // SAFETY: handed on from the caller; where there are biases of 32 bits, sums are such as well. Every task settles what
+        // it streams.
+        unsafe { self.session.finish_turned(from, &bias[columns], self.bounds, y, to, stream) }
     }
 }
 
