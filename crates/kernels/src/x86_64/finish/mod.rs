@@ -1,0 +1,91 @@
+//! Sums of tiles on their way to memory: finished in registers, rounded once, stored.
+
+mod narrow;
+mod requantize;
+mod rows;
+mod turned;
+
+use std::arch::x86_64::*;
+
+use super::avx512::Avx512F32;
+use crate::simd::Simd;
+
+pub(super) use requantize::{requantize_f32, requantize_i8, requantize_u8};
+pub(super) use rows::{finish_bf16, finish_f16, finish_f32};
+pub(super) use turned::{turn_bf16, turn_f16, turn_f32};
+
+/// Quiet NaN, both infinities, subnormal, signalling NaN.
+const UNUSUAL: i32 = 0x01 | 0x08 | 0x10 | 0x20 | 0x80;
+
+/// What becomes of sums in registers. Not a closure, which would be compiled by itself, without the instruction set.
+trait Steps {
+    /// # Safety
+    ///
+    /// The CPU must have AVX-512.
+    unsafe fn finished(&mut self, sums: [__m512; 2]) -> [__m512; 2];
+}
+
+/// Adds the bias, and if `BOUNDED` brings the result within the bounds.
+struct AddBias<const BOUNDED: bool> {
+    bias: [__m512; 2],
+    least: __m512,
+    greatest: __m512,
+    /// Lanes where sums with their bias were infinite, NaN or subnormal.
+    unusual: __mmask16,
+}
+
+impl<const BOUNDED: bool> Steps for AddBias<BOUNDED> {
+    #[inline(always)]
+    unsafe fn finished(&mut self, mut sums: [__m512; 2]) -> [__m512; 2] {
+        for (value, bias) in sums.iter_mut().zip(self.bias) {
+            // SAFETY: the caller vouches for AVX-512.
+            unsafe {
+                *value = _mm512_add_ps(*value, bias);
+                self.unusual |= _mm512_fpclass_ps_mask::<UNUSUAL>(*value);
+                if BOUNDED {
+                    *value = Avx512F32::at_most(Avx512F32::at_least(*value, self.least), self.greatest);
+                }
+            }
+        }
+        sums
+    }
+}
+
+/// The first `count` lanes of two vectors.
+#[inline(always)]
+fn first_lanes(count: usize) -> [__mmask16; 2] {
+    let mask = ((1u64 << count) - 1) as u32;
+    [mask as u16, (mask >> 16) as u16]
+}
+
+/// As many values as there are columns, in two vectors.
+///
+/// # Safety
+///
+/// The CPU must have AVX-512, and the values must be readable.
+#[inline(always)]
+unsafe fn load(from: *const f32, columns: usize) -> [__m512; 2] {
+    let masks = first_lanes(columns);
+    // SAFETY: the caller vouches for the values; the masks leave out others.
+    unsafe {
+        [
+            _mm512_maskz_loadu_ps(masks[0], from),
+            _mm512_maskz_loadu_ps(masks[1], from.wrapping_add(Avx512F32::LANES)),
+        ]
+    }
+}
+
+/// The least and the greatest of some distances, of which there must be one.
+///
+/// # Safety
+///
+/// The CPU must have AVX-512.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+pub(super) unsafe fn range_of(distances: &[isize]) -> (isize, isize) {
+    let (mut least, mut most) = (isize::MAX, isize::MIN);
+    for &distance in distances {
+        least = least.min(distance);
+        most = most.max(distance);
+    }
+    (least, most)
+}
