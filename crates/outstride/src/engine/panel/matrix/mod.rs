@@ -1,5 +1,6 @@
 //! Sums by matrix tiles: positions × output channels, 32 input channels at a time.
 
+mod finish;
 mod grain;
 mod input;
 mod row_blocks;
@@ -7,18 +8,12 @@ mod weights;
 
 use std::ops::Range;
 
-use outstride_kernels::{
-    FETCHED_BY_STEP, MatrixBlock, MatrixSession, MatrixStep, PART_ROW, Real, TILE_ROWS, TINY, VANISHING,
-};
+use outstride_kernels::{FETCHED_BY_STEP, MatrixBlock, MatrixSession, MatrixStep, PART_ROW, Real, TILE_ROWS};
 
 pub(crate) use grain::Grain;
 pub(crate) use weights::MatrixWeights;
 
-use super::super::finish::Scales;
-use super::super::problem::Problem;
 use super::bundle::Member;
-use super::exact::Exact;
-use super::planes::TurnedWrite;
 use super::run::Site;
 use super::store::PositionStore;
 use super::sums::{PanelGroup, Prepared};
@@ -46,34 +41,6 @@ pub(super) enum Then<'a, T: Real> {
     Leave,
 }
 
-/// Finishes sums on their way from rows to columns.
-pub(super) struct FinishInTurning<'a, T: Real> {
-    problem: &'a Problem<'a, T>,
-    session: &'a MatrixSession,
-    bounds: (f32, f32),
-}
-
-impl<T: Real> TurnedWrite<T> for FinishInTurning<'_, T> {
-    unsafe fn write(
-        &self,
-        prepared: &Prepared<'_, T>,
-        sums: *const T,
-        distances: &[isize],
-        columns: Range<usize>,
-        first: isize,
-    ) -> bool {
-        let (Some(bias), Some(y)) = (T::as_f32(prepared.bias), T::as_f32_output(&self.problem.y)) else {
-            return false;
-        };
-        let source = sums.wrapping_add(columns.start).cast();
-        let (from, to) = ((source, distances), (first, self.problem.y_channel_stride));
-        let stream = self.problem.stream;
-        // SAFETY: handed on from the caller; where there are biases of 32 bits, sums are such as well. Every task settles what
-        // it streams.
-        unsafe { self.session.finish_turned(from, &bias[columns], self.bounds, y, to, stream) }
-    }
-}
-
 /// Tiles of rows that are computed at once.
 fn row_tiles(prepared: &Prepared<'_, impl Real>) -> usize {
     4 / prepared.panel.vectors
@@ -85,7 +52,8 @@ pub(super) fn padded_tiles(tiles: usize) -> usize {
 }
 
 impl<T: Real> MatrixSums<'_, T> {
-    /// Computes the sums of a panel, for all members and tiles, and does with them what it is told to. Meanwhile it has the weights of what comes next fetched, at last those of panel `after`.
+    /// Computes the sums of a panel, for all members and tiles, and does with them what it is told to. Meanwhile it has the
+    /// weights of what comes next fetched, at last those of panel `after`.
     pub(super) fn compute(
         &self,
         panel: usize,
@@ -235,168 +203,5 @@ impl<T: Real> MatrixSums<'_, T> {
                 }
             }
         }
-    }
-
-    /// Finishes the sums of a block of rows, and stores them if there is a store for them.
-    fn finish(
-        &self,
-        member: &Member,
-        prepared: &Prepared<'_, T>,
-        (block, rows): (&RowBlock, &[u16]),
-        less: &[i32],
-        store: Option<&PositionStore<'_, T>>,
-        out: &mut [T],
-    ) {
-        let Problem { filter, finish, .. } = self.site.problem;
-        let scales = prepared.scales.filter(|_| matches!(self.weights.grain, Grain::Bytes { .. }));
-        let at_once = |store: &PositionStore<'_, T>| match scales {
-            Some(scales) => self.store_bytes(store, (block, rows), scales, less, out),
-            None => self.store_parts(store, (block, rows), prepared, out),
-        };
-        if store.is_some_and(at_once) {
-            return;
-        }
-        match scales {
-            Some(scales) => finish.apply_to_integers(filter.kernels, out, scales, (self.session, less)),
-            None => self.finish_parts(member, prepared, (block, rows), out),
-        }
-        if let Some(store) = store {
-            store.store(block.pieces.clone(), block.first, out, TILE_ROWS * prepared.width());
-        }
-    }
-
-    /// Finishes and stores sums in one pass. Returns whether it could.
-    fn store_parts(
-        &self,
-        store: &PositionStore<'_, T>,
-        (block, rows): (&RowBlock, &[u16]),
-        prepared: &Prepared<'_, T>,
-        out: &[T],
-    ) -> bool {
-        let Problem { finish, stream, .. } = self.site.problem;
-        let (Some(bounds), Some(bias), false) = (finish.bounds(), T::as_f32(prepared.bias), self.has_tiny())
-        else {
-            return false;
-        };
-        store.finish(block, rows, out, |rows, columns, y, first| {
-            // SAFETY: the rows of a block are among its sums. Each output belongs to one position of one phase, and each
-            // task has its own positions and panels, and settles what it streams.
-            unsafe { self.session.finish(rows, &bias[columns], bounds, y, first, *stream) }
-        })
-    }
-
-    /// Finishes and stores integers in one pass. Returns whether it could.
-    fn store_bytes(
-        &self,
-        store: &PositionStore<'_, T>,
-        (block, rows): (&RowBlock, &[u16]),
-        scales: Scales<'_>,
-        less: &[i32],
-        out: &[T],
-    ) -> bool {
-        let Problem { finish, stream, .. } = self.site.problem;
-        let Some(bounds) = finish.bounds() else { return false };
-        store.finish(block, rows, out, |rows, columns, y, first| {
-            let less = &less[columns.clone()];
-            let to = scales.requantization(columns, bounds, finish.output);
-            // SAFETY: as in `store_parts`.
-            unsafe { self.session.finish_bytes(rows, less, &to, y, first, *stream) }
-        })
-    }
-
-    /// A way to finish sums while rows become columns, if that is all there is to do in most cases.
-    pub(super) fn finish_in_turning(&self) -> Option<FinishInTurning<'_, T>> {
-        let Problem { finish, .. } = self.site.problem;
-        let of_parts = matches!(self.weights.grain, Grain::Parts(_)) && !self.has_tiny();
-        let bounds = finish.bounds().filter(|_| of_parts)?;
-        Some(FinishInTurning { problem: self.site.problem, session: self.session, bounds })
-    }
-
-    /// Finishes the sums of a panel that were left unfinished.
-    pub(super) fn finish_all(
-        &self,
-        panels: &PanelGroup<'_, T>,
-        row_blocks: &mut RowBlocksOfBundle,
-        sums: &mut [T],
-    ) {
-        for (number, member) in self.site.bundle.members.iter().enumerate() {
-            let prepared = panels.panel(0, number);
-            let row_blocks = row_blocks.of(self.site, number, row_tiles(prepared));
-            for block in &row_blocks.blocks {
-                let place = panels.place(0, number, block.first);
-                let out = &mut sums[place..place + row_tiles(prepared) * panels.tile_len()];
-                self.finish_parts(member, prepared, (block, row_blocks.rows(block)), out);
-            }
-        }
-    }
-
-    /// Whether there are numbers that tiles may take for zero.
-    fn has_tiny(&self) -> bool {
-        self.input.tiny || self.weights.tiny
-    }
-
-    /// Adds the bias, replaces what tiles cannot compute, and activates.
-    fn finish_parts(
-        &self,
-        member: &Member,
-        prepared: &Prepared<'_, T>,
-        rows: (&RowBlock, &[u16]),
-        out: &mut [T],
-    ) {
-        let Problem { filter, finish, .. } = self.site.problem;
-        let tiny = self.has_tiny();
-        // The bias hides what vanished.
-        let sound = !tiny || T::as_f32(out).is_some_and(|sums| self.session.are_sound(sums, tiny));
-        let mut doubtful = if sound { Vec::new() } else { self.doubtful(member, prepared, rows, out) };
-        let finite = match (T::as_f32_mut(out), T::as_f32(prepared.bias)) {
-            (Some(sums), Some(bias)) => self.session.add_bias(sums, bias),
-            _ => unreachable!("matrix tiles compute 32-bit numbers"),
-        };
-        if sound && !finite {
-            doubtful = self.doubtful(member, prepared, rows, out);
-        }
-        let exact = Exact { site: self.site, member, prepared };
-        for (at, position, doubtful) in doubtful {
-            let sums = &mut out[at..at + prepared.width()];
-            exact.replace(self.site.positions.index(position), sums, &doubtful);
-        }
-        finish.apply(filter.kernels, out, prepared.scales);
-    }
-
-    /// Sums that are not finite, and those that vanish and might not if tiles did not take tiny numbers for zero: where the
-    /// sums of a position begin, its number, and which of them. What vanishes in vain depends on what a position itself
-    /// reads, so that results do not depend on what is computed with it.
-    #[cold]
-    fn doubtful(
-        &self,
-        member: &Member,
-        prepared: &Prepared<'_, T>,
-        (block, rows): (&RowBlock, &[u16]),
-        out: &[T],
-    ) -> Vec<(usize, usize, Vec<bool>)> {
-        let (zero, tiny, vanishing) =
-            (T::default(), T::from_f64(f64::from(TINY)), T::from_f64(f64::from(VANISHING)));
-        let exact = Exact { site: self.site, member, prepared };
-        let width = prepared.width();
-        let mut found = Vec::new();
-        for (&row, position) in rows.iter().zip(block.positions.clone()) {
-            let at = usize::from(row) * width;
-            let sums = &out[at..at + width];
-            if sums.iter().all(|sum| sum.is_finite() && sum.magnitude() >= vanishing) {
-                continue;
-            }
-            let index = self.site.positions.index(position);
-            let lost = if self.weights.tiny {
-                exact.reads(index, |value| value != zero)
-            } else {
-                self.input.tiny && exact.reads(index, |value| value != zero && value.magnitude() < tiny)
-            };
-            let is_doubtful = |sum: &T| !sum.is_finite() || lost && sum.magnitude() < vanishing;
-            let doubtful: Vec<bool> = sums.iter().map(is_doubtful).collect();
-            if doubtful.contains(&true) {
-                found.push((at, position, doubtful));
-            }
-        }
-        found
     }
 }
