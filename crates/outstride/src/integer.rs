@@ -1,7 +1,7 @@
 //! Integers by the fast engine: in 64-bit floats, wherever these hold every sum exactly.
 
 use outstride_kernels::Stored;
-use outstride_spec::{Activation, Call, FilterCall};
+use outstride_spec::{Activation, Call, FilterCall, Phase};
 
 use crate::element::Element;
 use crate::engine::{Engine, Plan, Treatment};
@@ -30,7 +30,7 @@ impl<Q: Stored<f64> + Element<Widened = Q>> IntegerFilter<Q> {
         options: &Options,
     ) -> Result<Self, Error> {
         let reference = ReferenceFilter::new(call, filter, bias, options)?;
-        let exact = greatest_sum(filter, bias) < EXACT;
+        let exact = greatest_sum(call, filter, bias) < EXACT;
         let bias: Option<Vec<f64>> =
             bias.map(|bias| bias.iter().map(|&value| Stored::widen(value)).collect());
         let engine = exact.then(|| Engine::new(call, filter, bias.as_deref(), options)).transpose()?;
@@ -44,31 +44,56 @@ impl<Q: Stored<f64> + Element<Widened = Q>> IntegerFilter<Q> {
     }
 }
 
-/// The greatest magnitude that any partial sum can reach, by weights and bias of a type and inputs of as many bits.
-pub(crate) fn greatest_sum<Q: Stored<f64> + Element>(filter: &TensorView<'_, Q>, bias: Option<&[Q]>) -> f64 {
+/// The greatest magnitude that any partial sum can reach, by weights and bias of a type and inputs of as many bits. An output
+/// sums the taps of one phase.
+pub(crate) fn greatest_sum<Q: Stored<f64> + Element>(
+    call: &FilterCall,
+    filter: &TensorView<'_, Q>,
+    bias: Option<&[Q]>,
+) -> f64 {
     let magnitude = |value: Q| Stored::<f64>::widen(value).abs();
     let shape = filter.shape();
     let (outputs, strides) = (shape[2], filter.strides());
-    let mut sums = vec![0.0; shape[0] * outputs];
-    let others: usize = shape[3..].iter().product();
-    for (channel, sum) in sums.iter_mut().enumerate() {
+    // Of nothing, there can be any number of taps.
+    let taps = if shape.contains(&0) { Vec::new() } else { taps_by_phase(call, &strides[3..]) };
+    let phases = taps.iter().map(|&(phase, _)| phase + 1).max().unwrap_or(0);
+    let mut greatest = 0f64;
+    let mut sums = vec![0.0; phases];
+    for channel in 0..shape[0] * outputs {
         let (group, output) = (channel / outputs, channel % outputs);
         let begin = filter.offset() as isize + group as isize * strides[0] + output as isize * strides[2];
+        sums.fill(0.0);
         for input in 0..shape[1] {
-            for element in 0..others {
-                let mut rest = element;
-                let mut at = begin + input as isize * strides[1];
-                for axis in (3..shape.len()).rev() {
-                    at += (rest % shape[axis]) as isize * strides[axis];
-                    rest /= shape[axis];
-                }
-                *sum += magnitude(filter.data()[at as usize]);
+            for &(phase, offset) in &taps {
+                let at = begin + input as isize * strides[1] + offset;
+                sums[phase] += magnitude(filter.data()[at as usize]);
             }
         }
+        greatest = sums.iter().copied().fold(greatest, f64::max);
     }
-    let weights = sums.into_iter().fold(0.0, f64::max);
     let bias = bias.unwrap_or_default().iter().map(|&value| magnitude(value)).fold(0.0, f64::max);
-    weights * 2f64.powi(8 * size_of::<Q>() as i32) + bias
+    greatest * 2f64.powi(8 * size_of::<Q>() as i32) + bias
+}
+
+/// Of every tap of a filter, the number of its phase and where it lies.
+fn taps_by_phase(call: &FilterCall, strides: &[isize]) -> Vec<(usize, isize)> {
+    let mut taps = vec![(0, 0)];
+    for (axis, &stride) in strides.iter().enumerate() {
+        let phases = Phase::of_axis(call.kernel[axis], call.strides[axis], call.dilations[axis]);
+        let of_axis: Vec<(usize, isize)> = phases
+            .iter()
+            .enumerate()
+            .flat_map(|(number, phase)| {
+                phase.taps.iter().map(move |tap| (number, tap.kernel as isize * stride))
+            })
+            .collect();
+        let count = phases.len();
+        let with = |&(phase, offset): &(usize, isize)| {
+            of_axis.iter().map(move |&(number, along)| (phase * count + number, offset + along))
+        };
+        taps = taps.iter().flat_map(with).collect();
+    }
+    taps
 }
 
 impl<Q: Stored<f64> + Element<Widened = Q>> PreparedFilter<Q> for IntegerFilter<Q> {
@@ -103,5 +128,32 @@ impl<Q: Stored<f64> + Element<Widened = Q>> PreparedFilter<Q> for IntegerFilter<
             Some(engine) => engine.plan_for::<Q>(call, x_strides, y_strides, threads),
             None => self.reference.plan(call, x_strides, y_strides, threads),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use outstride_spec::FilterLayout;
+
+    use super::*;
+
+    #[test]
+    fn an_output_sums_the_taps_of_one_phase() {
+        // Seven taps, stride 3: phases of three, two and two.
+        let call = FilterCall {
+            groups: 1,
+            in_channels: 2,
+            out_channels: 1,
+            kernel: vec![7],
+            strides: vec![3],
+            dilations: vec![1],
+            layout: FilterLayout::iox(1),
+        };
+        let weights: Vec<i8> = vec![1, 1, 1, 1, -1, 1, 1, 1, 1, -100, 1, 1, 1, 1];
+        let filter = TensorView::from_slice(&[1, 2, 1, 7], &weights).unwrap();
+        assert_eq!(greatest_sum(&call, &filter, None), (100.0 + 3.0) * 256.0);
+        assert_eq!(greatest_sum(&call, &filter, Some(&[-9])), (100.0 + 3.0) * 256.0 + 9.0);
+        let nothing = TensorView::<i8>::from_slice(&[1, 0, 1, 7], &[]).unwrap();
+        assert_eq!(greatest_sum(&call, &nothing, None), 0.0);
     }
 }

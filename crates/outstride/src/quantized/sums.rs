@@ -35,7 +35,7 @@ impl Sums {
         bias: Vec<f32>,
         options: &Options,
     ) -> Result<Self, Error> {
-        let greatest = greatest_sum(filter, None);
+        let greatest = greatest_sum(call, filter, None);
         if greatest < EXACT_IN_TILES {
             let small = greatest < EXACT;
             // Tiles of bytes stand in for all others.
