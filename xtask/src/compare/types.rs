@@ -72,10 +72,9 @@ fn measure(options: &Options, layout: Layout, layer: &Layer, outstride: &Outstri
 
 fn table(text: &mut String, layout: Layout, rows: &[Row]) {
     let heading = layout.title();
-    let ratio = |row: &Row, of: &str, than: &str| row.times_faster(of, than);
     let of_many = |of: &'static str, than: &'static str| {
         let many = rows.iter().filter(|row| row.has_many_channels);
-        geometric_mean(many.map(|row| ratio(row, of, than)))
+        geometric_mean(many.map(|row| row.times_faster(of, than)))
             .map_or("–".to_owned(), |mean| format!("{mean:.2}×"))
     };
     let _ = writeln!(
@@ -94,9 +93,9 @@ fn table(text: &mut String, layout: Layout, rows: &[Row]) {
             "| {} | {} | {:.2} | {:.2} | {:.2} |",
             row.id,
             row.ms.map(milliseconds).join(" | "),
-            ratio(row, "bf16", "f32"),
-            ratio(row, "f16", "f32"),
-            ratio(row, "i8", "bf16"),
+            row.times_faster("bf16", "f32"),
+            row.times_faster("f16", "f32"),
+            row.times_faster("i8", "bf16"),
         );
     }
 }

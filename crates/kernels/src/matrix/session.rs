@@ -206,7 +206,7 @@ impl MatrixSession {
         assert!(bias.len() == from.columns);
         match self.parts().finish(output.dtype()) {
             // SAFETY: the session has the instructions; the caller vouches for the rest.
-            Some(finish) if !bounds.0.is_subnormal() && !bounds.1.is_subnormal() => unsafe {
+            Some(finish) if !are_subnormal(bounds) => unsafe {
                 finish(from, bias, bounds, self.target(from, output, first), stream)
             },
             _ => false,
@@ -234,13 +234,11 @@ impl MatrixSession {
         stream: bool,
     ) -> bool {
         let Some(finish) = self.parts().finish_turned(output.dtype()) else { return false };
-        if bounds.0.is_subnormal() || bounds.1.is_subnormal() {
+        if are_subnormal(bounds) {
             return false;
         }
         if !bias.is_empty() {
-            output.check(first, 1, from.1.len());
-            // Those between the first and the last column lie between them in memory.
-            output.check(first + (bias.len() as isize - 1) * stride, 1, from.1.len());
+            output.check_columns(first, stride, bias.len(), from.1.len());
         }
         // SAFETY: the session has the instructions; the caller vouches for the rest.
         unsafe { finish(from, bias, bounds, (output.at(first), stride), stream) }
@@ -282,10 +280,8 @@ impl MatrixSession {
         assert!(from.columns <= FINISHED_COLUMNS && from.rows.len() == from.distances.len());
         if !from.rows.is_empty() {
             // SAFETY: the session has the instructions.
-            let (least, most) = unsafe { (self.kernels.range_of)(from.distances) };
-            // The nearest and the farthest row are inside, so all are.
-            output.check(first + least, 1, from.columns);
-            output.check(first + most, 1, from.columns);
+            let range = unsafe { (self.kernels.range_of)(from.distances) };
+            output.check_rows(first, range, from.columns);
         }
         output.at(first)
     }
@@ -295,6 +291,11 @@ impl MatrixSession {
         // SAFETY: the session has the instructions.
         unsafe { (self.parts().add_bias)(sums, bias) }
     }
+}
+
+/// Whether one of them is, which a narrowing instruction might take for zero.
+fn are_subnormal(bounds: (f32, f32)) -> bool {
+    bounds.0.is_subnormal() || bounds.1.is_subnormal()
 }
 
 /// Channels of a row of inputs that tiles hold as they are.

@@ -70,7 +70,8 @@ impl Stored<f32> for f16 {
 }
 
 /// The least and the greatest of some distances, of which there must be one.
-fn range_of(distances: &[isize]) -> (isize, isize) {
+#[inline(always)]
+pub(crate) fn range_of(distances: &[isize]) -> (isize, isize) {
     distances
         .iter()
         .fold((isize::MAX, isize::MIN), |(least, most), &distance| (least.min(distance), most.max(distance)))

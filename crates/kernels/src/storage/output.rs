@@ -106,9 +106,7 @@ impl<'a, T: Real> Output<'a, T> {
         if columns == 0 {
             return;
         }
-        self.check(first, 1, distances.len());
-        // Those between the first and the last column lie between them in memory.
-        self.check(first + (columns as isize - 1) * stride, 1, distances.len());
+        self.check_columns(first, stride, columns, distances.len());
         // SAFETY: all targets are inside the memory, and the caller vouches for the rest; the CPU has the instructions,
         // or there would be no kernels.
         unsafe { (self.storage.store_transposed)(source, distances, columns, self.at(first), stride) }
@@ -137,9 +135,7 @@ impl<'a, T: Real> Output<'a, T> {
             return;
         }
         assert!(source.len() >= (distances.len() - 1) * pitch + len);
-        let (least, most) = range_of(distances);
-        self.check(first + least, 1, len);
-        self.check(first + most, 1, len);
+        self.check_rows(first, range_of(distances), len);
         let store = if stream { self.storage.stream_rows } else { self.storage.store_rows };
         // SAFETY: the nearest and the farthest row are inside the memory, so all are; the caller vouches for the rest;
         // the CPU has the instructions, or there would be no kernels.
@@ -158,9 +154,24 @@ impl<'a, T: Real> Output<'a, T> {
 
     /// # Panics
     ///
-    /// If an element of a progression would lie outside the memory.
+    /// If an element of runs of `len` would lie outside the memory, which begin at distances from the least to the greatest.
+    pub(crate) fn check_rows(&self, first: isize, (least, most): (isize, isize), len: usize) {
+        // The nearest and the farthest are inside, so all are.
+        self.check(first + least, 1, len);
+        self.check(first + most, 1, len);
+    }
+
+    /// # Panics
+    ///
+    /// If an element of columns of `len`, of which there must be one, `stride` apart would lie outside the memory.
+    pub(crate) fn check_columns(&self, first: isize, stride: isize, columns: usize, len: usize) {
+        self.check(first, 1, len);
+        // Those between the first and the last column lie between them in memory.
+        self.check(first + (columns as isize - 1) * stride, 1, len);
+    }
+
     #[inline]
-    pub(crate) fn check(&self, first: isize, stride: isize, count: usize) {
+    fn check(&self, first: isize, stride: isize, count: usize) {
         if count == 0 {
             return;
         }

@@ -312,3 +312,9 @@ convert_itself! {
     {} f32, Avx512F32, _mm512_stream_ps;
     {} f64, Avx512F64, _mm512_stream_pd;
 }
+
+/// The first so many lanes of 32.
+#[inline(always)]
+pub(super) fn below(lanes: usize) -> __mmask32 {
+    if lanes >= 32 { __mmask32::MAX } else { (1 << lanes) - 1 }
+}

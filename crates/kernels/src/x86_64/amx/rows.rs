@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::super::avx512::Avx512F32;
+use super::super::avx512::{Avx512F32, below};
 use crate::matrix::{PART_ROW, TINY, VANISHING};
 use crate::transpose::turned;
 
@@ -132,11 +132,6 @@ pub(super) unsafe fn copy_rows(
         }
     }
     found != 0
-}
-
-/// The first so many lanes of 32.
-fn below(lanes: usize) -> __mmask32 {
-    if lanes >= 32 { __mmask32::MAX } else { (1 << lanes) - 1 }
 }
 
 /// Copies positions side by side, of channels at some distances, to rows of 32 `pitch` apart with zeros behind them. Returns whether a

@@ -7,7 +7,7 @@ mod turned;
 
 use std::arch::x86_64::*;
 
-use super::avx512::Avx512F32;
+use super::avx512::{Avx512F32, below};
 use crate::simd::Simd;
 
 pub(super) use requantize::{requantize_f32, requantize_i8, requantize_u8};
@@ -54,7 +54,7 @@ impl<const BOUNDED: bool> Steps for AddBias<BOUNDED> {
 /// The first `count` lanes of two vectors.
 #[inline(always)]
 fn first_lanes(count: usize) -> [__mmask16; 2] {
-    let mask = ((1u64 << count) - 1) as u32;
+    let mask = below(count);
     [mask as u16, (mask >> 16) as u16]
 }
 
@@ -75,17 +75,12 @@ unsafe fn load(from: *const f32, columns: usize) -> [__m512; 2] {
     }
 }
 
-/// The least and the greatest of some distances, of which there must be one.
+/// [`crate::storage::range_of`] by this instruction set.
 ///
 /// # Safety
 ///
 /// The CPU must have AVX-512.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 pub(super) unsafe fn range_of(distances: &[isize]) -> (isize, isize) {
-    let (mut least, mut most) = (isize::MAX, isize::MIN);
-    for &distance in distances {
-        least = least.min(distance);
-        most = most.max(distance);
-    }
-    (least, most)
+    crate::storage::range_of(distances)
 }

@@ -4,7 +4,7 @@ use std::arch::x86_64::*;
 
 use half::{bf16, f16};
 
-use super::super::avx512::Avx512F32;
+use super::super::avx512::{Avx512F32, below};
 use super::first_lanes;
 use crate::simd::Simd;
 use crate::storage::Convert;
@@ -79,9 +79,8 @@ macro_rules! narrow_to_halves {
 
             #[inline(always)]
             unsafe fn store_first(to: *mut $type, values: [__m512; 2], count: usize) {
-                let mask = ((1u64 << count) - 1) as __mmask32;
                 // SAFETY: the caller vouches for the elements; the mask leaves out others.
-                unsafe { _mm512_mask_storeu_epi16(to.cast(), mask, $narrowed(values)) };
+                unsafe { _mm512_mask_storeu_epi16(to.cast(), below(count), $narrowed(values)) };
             }
         }
     };

@@ -4,7 +4,7 @@ use std::arch::x86_64::*;
 
 use half::{bf16, f16};
 
-use super::super::avx512::Avx512F32;
+use super::super::avx512::{Avx512F32, below};
 use super::narrow::Half;
 use super::{AddBias, Steps, first_lanes, load};
 use crate::quantize::UNBOUNDED;
@@ -97,7 +97,7 @@ macro_rules! turn_halves {
 
             #[inline(always)]
             unsafe fn store(turned: &Turned<'_, $type>, steps: &mut impl Steps) {
-                let mask = ((1u64 << turned.distances.len()) - 1) as __mmask32;
+                let mask = below(turned.distances.len());
                 // SAFETY: handed on from the caller; the mask leaves out rows that are not there.
                 unsafe {
                     let in_turns = _mm512_loadu_si512(IN_TURNS.as_ptr().cast());

@@ -14,36 +14,32 @@ use super::rows::Positions;
 use super::run::Site;
 use super::sums::{PanelGroup, Prepared};
 
+/// Some columns of a panel's sums, which become runs per channel.
+pub(super) struct TurnedRows<'a, T> {
+    pub(super) prepared: &'a Prepared<'a, T>,
+    /// Where the sums of column 0 begin, and how far from there each row lies.
+    pub(super) sums: *const T,
+    pub(super) distances: &'a [isize],
+    pub(super) columns: Range<usize>,
+    /// The output of the first row and column.
+    pub(super) first: isize,
+}
+
 /// How rows of sums become runs per channel.
 pub(super) trait TurnedWrite<T: Real> {
-    /// Writes some columns of a panel, given where its sums of column 0 begin and the distances of rows from there, from an index of
-    /// the output on. Returns whether it could.
+    /// Returns whether it could.
     ///
     /// # Safety
     ///
     /// Every sum must be readable, and no other thread may write any of the output's elements at the same time.
-    unsafe fn write(
-        &self,
-        prepared: &Prepared<'_, T>,
-        sums: *const T,
-        distances: &[isize],
-        columns: Range<usize>,
-        first: isize,
-    ) -> bool;
+    unsafe fn write(&self, rows: TurnedRows<'_, T>) -> bool;
 }
 
 /// As the sums are.
 pub(super) struct Finished<'a, T: Real>(pub(super) &'a Problem<'a, T>);
 
 impl<T: Real> TurnedWrite<T> for Finished<'_, T> {
-    unsafe fn write(
-        &self,
-        _: &Prepared<'_, T>,
-        sums: *const T,
-        distances: &[isize],
-        columns: Range<usize>,
-        first: isize,
-    ) -> bool {
+    unsafe fn write(&self, TurnedRows { sums, distances, columns, first, .. }: TurnedRows<'_, T>) -> bool {
         let Finished(problem) = self;
         let (stride, source) = (problem.y_channel_stride, sums.wrapping_add(columns.start));
         // SAFETY: handed on from the caller.
@@ -124,10 +120,11 @@ impl Stretches {
                 for segment in panels_of(filter).segments(prepared.panel) {
                     let columns = segment.column..segment.column + segment.channels;
                     let first = problem.y_channel(group, segment.first_channel) + target;
+                    let rows = TurnedRows { prepared, sums: sums[at..].as_ptr(), distances, columns, first };
                     // SAFETY: every distance is the place of a row among the panel's sums, and a row has the panel's
                     // columns. Each output belongs to one position of one phase, and each task has its own positions
                     // and panels.
-                    if !unsafe { write.write(prepared, sums[at..].as_ptr(), distances, columns, first) } {
+                    if !unsafe { write.write(rows) } {
                         return false;
                     }
                 }

@@ -9,7 +9,7 @@ use super::super::pack::Segment;
 use super::super::problem::Problem;
 use super::bundle::Member;
 use super::panels_of;
-use super::planes::TurnedWrite;
+use super::planes::{TurnedRows, TurnedWrite};
 use super::run::Site;
 use super::sums::PanelGroup;
 
@@ -41,10 +41,11 @@ pub(super) fn store_shared_planes<T: Real>(
                 places[first + position * strides[last]]
             });
             let first = problem.y_channel(group, 0) + target + begin;
-            let columns = 0..filter.out_channels;
+            let (sums, columns) = (sums.as_ptr(), 0..filter.out_channels);
+            let rows = TurnedRows { prepared, sums, distances: &distances, columns, first };
             // SAFETY: every distance is the place of a row among the sums and a phase's columns within it. Each output
             // belongs to one position of one phase, and each task has its own positions.
-            if !unsafe { write.write(prepared, sums.as_ptr(), &distances, columns, first) } {
+            if !unsafe { write.write(rows) } {
                 return false;
             }
         }

@@ -1,14 +1,12 @@
 //! What becomes of the sums of tiles: most often one pass on their way to the output, otherwise all that there may be to do.
 
-use std::ops::Range;
-
 use outstride_kernels::{MatrixSession, Real, TILE_ROWS, TINY, VANISHING};
 
 use super::super::super::finish::Scales;
 use super::super::super::problem::Problem;
 use super::super::bundle::Member;
 use super::super::exact::Exact;
-use super::super::planes::TurnedWrite;
+use super::super::planes::{TurnedRows, TurnedWrite};
 use super::super::store::PositionStore;
 use super::super::sums::{PanelGroup, Prepared};
 use super::{Grain, MatrixSums, RowBlock, RowBlocksOfBundle, row_tiles};
@@ -21,14 +19,8 @@ pub(in crate::engine::panel) struct FinishInTurning<'a, T: Real> {
 }
 
 impl<T: Real> TurnedWrite<T> for FinishInTurning<'_, T> {
-    unsafe fn write(
-        &self,
-        prepared: &Prepared<'_, T>,
-        sums: *const T,
-        distances: &[isize],
-        columns: Range<usize>,
-        first: isize,
-    ) -> bool {
+    unsafe fn write(&self, rows: TurnedRows<'_, T>) -> bool {
+        let TurnedRows { prepared, sums, distances, columns, first } = rows;
         let (Some(bias), Some(y)) = (T::as_f32(prepared.bias), T::as_f32_output(&self.problem.y)) else {
             return false;
         };
