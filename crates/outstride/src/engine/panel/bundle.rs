@@ -78,6 +78,27 @@ pub(super) fn rows_of_phases<T: Real>(
     Some(bundles)
 }
 
+/// Bundles of phases that have the same positions, and so read the same inputs.
+pub(super) fn of_same_positions<T: Real>(
+    axes: &[EngineAxis<'_>],
+    filter: &PackedFilter<T>,
+    panels: &Panels,
+) -> Vec<Bundle> {
+    let mut bundles: Vec<Vec<Member>> = Vec::new();
+    for member in members(axes, filter, panels) {
+        let same = |bundle: &&mut Vec<Member>| {
+            let first = &bundle[0];
+            bundle.len() < MAX_MEMBERS
+                && (&first.spans, first.panels.len()) == (&member.spans, member.panels.len())
+        };
+        match bundles.iter_mut().find(same) {
+            Some(bundle) => bundle.push(member),
+            None => bundles.push(vec![member]),
+        }
+    }
+    bundles.into_iter().map(Bundle::new).collect()
+}
+
 /// Every member by itself.
 pub(super) fn single<T: Real>(
     axes: &[EngineAxis<'_>],

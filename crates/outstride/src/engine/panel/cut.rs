@@ -41,6 +41,9 @@ const WINOGRAD_SUM_BYTES: usize = 1 << 20;
 /// Where all weights take more than this, threads share them out rather than each passing over all of them.
 const SHARED_WEIGHT_BYTES: usize = 1 << 20;
 
+/// More tasks than threads let those that are less disturbed do more.
+const BOXES_PER_THREAD: usize = 4;
+
 impl PanelPlan {
     /// Cuts the positions into boxes, and the panels into parts where there are too few boxes.
     pub(super) fn cut<T: Real>(&mut self, axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, threads: usize) {
@@ -48,9 +51,12 @@ impl PanelPlan {
         let panels = self.bundles.iter().map(Bundle::panels).max().unwrap_or(1);
         let rows = filter.kernels.panel_rows();
         let sums = members * 2 * filter.kernels.lanes() * size_of::<T>();
-        let wanted = if threads == 1 { 1 } else { 4 * threads };
+        let (wanted_boxes, wanted_splits) = match threads {
+            1 => (1, 1),
+            _ => (BOXES_PER_THREAD * threads, self.splits_per_thread() * threads),
+        };
         let weights = filter.bytes() / filter.groups.max(1);
-        let by_panels = weights > SHARED_WEIGHT_BYTES && panels >= wanted;
+        let by_panels = weights > SHARED_WEIGHT_BYTES && panels >= wanted_splits;
         let per_row: usize = self.granules.iter().product();
         let accept = |chunk: &[usize], boxes: usize| {
             let positions: usize = chunk.iter().product();
@@ -74,12 +80,21 @@ impl PanelPlan {
             } && positions.saturating_mul(sums) <= SUM_BYTES;
             let rows_there = positions / per_row;
             (fits || rows_there <= rows)
-                && (by_panels || boxes * filter.groups >= wanted || rows_there <= 4 * rows)
+                && (by_panels || boxes * filter.groups >= wanted_boxes || rows_there <= 4 * rows)
         };
         let space = longest(&self.bundles, axes.len());
         self.boxes = Boxes::cut(space, &self.granules, accept);
         let items = (self.boxes.len() * filter.groups).max(1);
-        self.splits = if items < wanted { wanted.div_ceil(items).min(panels).max(1) } else { 1 };
+        self.splits = wanted_splits.div_ceil(items).clamp(1, panels.max(1));
+    }
+
+    /// Every task that takes some of the panels of a box prepares the whole of its input.
+    fn splits_per_thread(&self) -> usize {
+        match self.arithmetic {
+            Arithmetic::Vectors | Arithmetic::Tiles => 2,
+            // Transforms are a good part of all work.
+            Arithmetic::Winograd => 1,
+        }
     }
 
     /// An upper bound of the scratch bytes of one thread.

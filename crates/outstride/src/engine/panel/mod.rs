@@ -144,7 +144,13 @@ impl PanelPlan {
         filter: &PackedFilter<T>,
         weights: &WinogradWeights<T>,
     ) -> Self {
+        // Phases of the same positions share the points of their inputs.
+        let bundles = match self.stores {
+            Stores::Positions => bundle::of_same_positions(axes, filter, panels_of(filter)).into(),
+            Stores::Planes | Stores::SharedPlanes => self.bundles.clone(),
+        };
         let mut plan = PanelPlan {
+            bundles,
             in_place: false,
             granules: weights.scheme().outputs(),
             points: weights.scheme().points(),
