@@ -43,10 +43,10 @@ pub use matrix::{
     products_of_parts,
 };
 pub use pages::prefer_huge_pages;
-pub use panel::{MAX_ROWS, PanelTap, PanelTile};
+pub use panel::{MAX_ROWS, PanelRows, PanelSums, PanelTap, PanelTile};
 pub use pixel::{MAX_COLUMNS, PixelTap, PixelTiles};
 pub use quantize::{Requantization, UNBOUNDED};
 pub use simd::Scalar;
-pub use storage::{Output, Source, Storage, Stored, settle};
+pub use storage::{Output, OutputRows, Source, Storage, Stored, settle};
 pub use table::{KernelName, Kernels, Real, best_kernels, kernel_names, kernels};
 pub use winograd::{Filtering, MAX_WINOGRAD_AXES, NOWHERE, WinogradInput, WinogradOutput};

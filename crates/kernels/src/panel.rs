@@ -5,6 +5,7 @@
 //! ```
 
 use crate::simd::{Scalar, Simd};
+use crate::storage::OutputRows;
 
 /// The most rows any panel kernel has.
 pub const MAX_ROWS: usize = 12;
@@ -32,19 +33,45 @@ pub struct PanelTile<'a, T> {
     pub resume: bool,
     /// In the last step, what is added to the sums: one value per column.
     pub bias: Option<&'a [T]>,
+    /// In the last step, where sums go that are finite.
+    pub rows: Option<PanelRows<'a, T>>,
 }
 
-/// Computes the tile into `out`, `[row][column]`. Returns whether every sum was finite, if this is the last step.
+/// Where the rows of a tile go as soon as they are complete.
+#[derive(Clone, Copy, Debug)]
+pub struct PanelRows<'a, T> {
+    /// The outputs; the columns behind theirs are left out.
+    pub to: OutputRows<'a, T>,
+    /// Where each row begins. There may be fewer than the kernel has; it leaves out the others.
+    pub distances: &'a [isize],
+    /// What values are brought into.
+    pub bounds: [T; 2],
+    /// Whether whole vectors go past the caches.
+    pub stream: bool,
+}
+
+/// What became of the sums of a tile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PanelSums {
+    /// They are in the tile, and finite as far as is known.
+    Kept,
+    /// They are in the tile, and some are not finite.
+    NotFinite,
+    /// They are where the tile's rows go.
+    Written,
+}
+
+/// Computes the tile into `out`, `[row][column]`, or to where its rows go.
 ///
 /// # Safety
 ///
 /// The CPU must have `S`'s instruction set. Each of the first `ROWS` row pointers must be readable at every channel;
-/// weights must hold `channels · VECTORS · LANES` elements.
+/// weights must hold `channels · VECTORS · LANES` elements. Rows must have somewhere to go that nobody else writes to.
 #[inline(always)]
 pub(crate) unsafe fn panel<S: Simd, const ROWS: usize, const VECTORS: usize>(
     tile: &PanelTile<'_, S::Scalar>,
     out: &mut [S::Scalar],
-) -> bool {
+) -> PanelSums {
     let width = VECTORS * S::LANES;
     assert!(tile.bias.is_none_or(|bias| bias.len() >= width) && out.len() >= ROWS * width);
     let out = out.as_mut_ptr();
@@ -93,12 +120,107 @@ pub(crate) unsafe fn panel<S: Simd, const ROWS: usize, const VECTORS: usize>(
                 }
             }
         }
+        let finite = !S::any_nan(trace);
+        if let Some(rows) = tile.rows.as_ref().filter(|_| finite) {
+            write::<S, ROWS, VECTORS>(&sums, rows);
+            return PanelSums::Written;
+        }
         for row in 0..ROWS {
             for vector in 0..VECTORS {
                 S::store(out.add(row * width + vector * S::LANES), sums[row][vector]);
             }
         }
-        !S::any_nan(trace)
+        if finite { PanelSums::Kept } else { PanelSums::NotFinite }
+    }
+}
+
+/// Brings sums within their bounds, and writes them.
+///
+/// # Safety
+///
+/// As [`panel`].
+#[inline(always)]
+unsafe fn write<S: Simd, const ROWS: usize, const VECTORS: usize>(
+    sums: &[[S::Vector; VECTORS]; ROWS],
+    rows: &PanelRows<'_, S::Scalar>,
+) {
+    let aligned = size_of::<S::Vector>();
+    // SAFETY: the caller vouches for the instruction set and the rows.
+    unsafe {
+        let bounds = [S::splat(rows.bounds[0]), S::splat(rows.bounds[1])];
+        if rows.to.columns < VECTORS * S::LANES {
+            write_rows::<S, SomeColumns, ROWS, VECTORS>(sums, rows, bounds);
+        } else if rows.stream
+            && rows
+                .distances
+                .iter()
+                .all(|&row| rows.to.first.wrapping_offset(row).addr().is_multiple_of(aligned))
+        {
+            write_rows::<S, PastCaches, ROWS, VECTORS>(sums, rows, bounds);
+        } else {
+            write_rows::<S, AllColumns, ROWS, VECTORS>(sums, rows, bounds);
+        }
+    }
+}
+
+/// How a row is written. Not a closure, which would be compiled by itself, without the instruction set.
+trait Write<S: Simd> {
+    /// # Safety
+    ///
+    /// The CPU must have `S`'s instruction set, and as many lanes as there are columns must be writable.
+    unsafe fn write(to: *mut S::Scalar, value: S::Vector, columns: usize);
+}
+
+struct AllColumns;
+struct SomeColumns;
+struct PastCaches;
+
+impl<S: Simd> Write<S> for AllColumns {
+    #[inline(always)]
+    unsafe fn write(to: *mut S::Scalar, value: S::Vector, _: usize) {
+        // SAFETY: handed on from the caller.
+        unsafe { S::store(to, value) }
+    }
+}
+
+impl<S: Simd> Write<S> for SomeColumns {
+    #[inline(always)]
+    unsafe fn write(to: *mut S::Scalar, value: S::Vector, columns: usize) {
+        // SAFETY: handed on from the caller; the mask leaves out other lanes.
+        unsafe { S::store_masked(to, value, S::mask(0, columns)) }
+    }
+}
+
+impl<S: Simd> Write<S> for PastCaches {
+    #[inline(always)]
+    unsafe fn write(to: *mut S::Scalar, value: S::Vector, _: usize) {
+        // SAFETY: handed on from the caller.
+        unsafe { S::stream(to, value) }
+    }
+}
+
+/// # Safety
+///
+/// As [`panel`]; rows must begin where `W` can write.
+#[inline(always)]
+unsafe fn write_rows<S: Simd, W: Write<S>, const ROWS: usize, const VECTORS: usize>(
+    sums: &[[S::Vector; VECTORS]; ROWS],
+    rows: &PanelRows<'_, S::Scalar>,
+    [least, greatest]: [S::Vector; 2],
+) {
+    // Sums stay in registers only if no row is left out of the loop, whether or not it goes anywhere.
+    for row in 0..ROWS {
+        if row < rows.distances.len() {
+            let to = rows.to.first.wrapping_offset(rows.distances[row]);
+            for vector in 0..VECTORS {
+                let first = vector * S::LANES;
+                // SAFETY: the caller vouches for the instruction set and the rows.
+                unsafe {
+                    let value = S::at_most(S::at_least(sums[row][vector], least), greatest);
+                    W::write(to.wrapping_add(first), value, rows.to.columns.saturating_sub(first));
+                }
+            }
+        }
     }
 }
 
@@ -139,7 +261,7 @@ unsafe fn accumulate<S: Simd, const ROWS: usize, const VECTORS: usize>(
 }
 
 /// A panel kernel: see [`panel`].
-pub(crate) type PanelKernel<T> = unsafe fn(&PanelTile<'_, T>, &mut [T]) -> bool;
+pub(crate) type PanelKernel<T> = unsafe fn(&PanelTile<'_, T>, &mut [T]) -> PanelSums;
 
 /// The panel kernels of an instruction set, by number of rows.
 #[derive(Clone, Copy)]

@@ -99,6 +99,13 @@ pub(crate) trait Simd: Copy + 'static {
     unsafe fn load(from: *const Self::Scalar) -> Self::Vector;
     unsafe fn store(to: *mut Self::Scalar, value: Self::Vector);
 
+    /// Stores past the caches, if there is a way, to memory aligned to the vector.
+    #[inline(always)]
+    unsafe fn stream(to: *mut Self::Scalar, value: Self::Vector) {
+        // SAFETY: handed on from the caller.
+        unsafe { Self::store(to, value) }
+    }
+
     /// The lanes `from..to` (clamped to the vector).
     unsafe fn mask(from: usize, to: usize) -> Self::Mask;
 

@@ -8,7 +8,7 @@ use crate::activation::activate;
 use crate::isa::Isa;
 use crate::lane::{LaneKernel, LaneTile, lane};
 use crate::matrix::{MatrixKernels, MatrixSession, PARTS, dtype_of_parts};
-use crate::panel::{MAX_ROWS, PanelKernels, PanelTile, panel};
+use crate::panel::{MAX_ROWS, PanelKernels, PanelSums, PanelTile, panel};
 use crate::peak::{self, Probes};
 use crate::pixel::{PixelKernels, PixelTiles, pixel};
 use crate::portable::Portable;
@@ -129,13 +129,21 @@ impl<T: Real> Kernels<T> {
     }
 
     /// Computes a panel tile of `rows` (as [`panel_rows_for`](Self::panel_rows_for) gave) by `vectors` (1 or 2)
-    /// vectors into `out`, `[row][column]`. Returns whether every sum was finite.
+    /// vectors into `out`, `[row][column]`, or to where its rows go.
     ///
     /// # Safety
     ///
     /// The first `rows` row pointers of every tap must be readable at each of the tile's channels, and its weights
-    /// must hold `channels × vectors × lanes` elements.
-    pub unsafe fn panel(&self, rows: usize, vectors: usize, tile: &PanelTile<'_, T>, out: &mut [T]) -> bool {
+    /// must hold `channels × vectors × lanes` elements. The distances of its rows must be among those that their outputs were
+    /// [made](Output::rows) for, and no other thread may write these at the same time; with `stream`, this thread must
+    /// [`settle`](crate::settle) before another one may read them.
+    pub unsafe fn panel(
+        &self,
+        rows: usize,
+        vectors: usize,
+        tile: &PanelTile<'_, T>,
+        out: &mut [T],
+    ) -> PanelSums {
         let kernel = self.panel.by_rows.iter().find(|&&(have, _)| have == rows);
         let Some((_, kernels)) = kernel else { panic!("there is no panel kernel of {rows} rows") };
         // SAFETY: the CPU has the instruction set, or `kernels` would not have given `self`; the caller vouches for
@@ -347,7 +355,7 @@ macro_rules! kernels_of {
         unsafe fn panel_kernel<const ROWS: usize, const VECTORS: usize>(
             tile: &PanelTile<'_, T>,
             out: &mut [T],
-        ) -> bool {
+        ) -> PanelSums {
             // SAFETY: the features are those of the instruction set; the caller vouches for the rest.
             unsafe { panel::<$simd, ROWS, VECTORS>(tile, out) }
         }

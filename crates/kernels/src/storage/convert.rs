@@ -52,7 +52,7 @@ pub(crate) const LINE: usize = 64;
 
 /// No conversion at all.
 macro_rules! convert_itself {
-    ($({$($generics:tt)*} $scalar:ty, $simd:ty $(, $stream:ident)?;)*) => {$(
+    ($({$($generics:tt)*} $scalar:ty, $simd:ty;)*) => {$(
         impl<$($generics)*> crate::storage::Convert<$scalar> for $simd {
             #[inline(always)]
             unsafe fn load_as(from: *const $scalar) -> Self::Vector {
@@ -88,17 +88,21 @@ macro_rules! convert_itself {
                 value
             }
 
-            $(
-                #[inline(always)]
-                unsafe fn store_line<const STREAM: bool>(to: *mut $scalar, from: *const $scalar) {
+            #[inline(always)]
+            unsafe fn store_line<const STREAM: bool>(to: *mut $scalar, from: *const $scalar) {
+                for lane in (0..crate::storage::LINE / size_of::<$scalar>()).step_by(<Self as crate::simd::Simd>::LANES) {
                     // SAFETY: the caller vouches for the instruction set and a line's elements, and that they begin a
                     // line to stream to.
                     unsafe {
-                        let line = <Self as crate::simd::Simd>::load(from);
-                        if STREAM { $stream(to, line) } else { <Self as crate::simd::Simd>::store(to, line) }
+                        let (to, values) = (to.add(lane), <Self as crate::simd::Simd>::load(from.add(lane)));
+                        if STREAM {
+                            <Self as crate::simd::Simd>::stream(to, values)
+                        } else {
+                            <Self as crate::simd::Simd>::store(to, values)
+                        }
                     }
                 }
-            )?
+            }
         }
     )*};
 }

@@ -14,7 +14,7 @@ use outstride_spec::{DType, IntegerOverflow};
 pub(crate) use convert::{Convert, LINE, convert_itself};
 pub use kernels::Storage;
 pub(crate) use kernels::storage_of;
-pub use output::{Output, settle};
+pub use output::{Output, OutputRows, settle};
 pub use source::Source;
 
 use crate::table::{Kernels, Real};

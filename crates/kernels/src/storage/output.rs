@@ -142,6 +142,20 @@ impl<'a, T: Real> Output<'a, T> {
         unsafe { store(source.as_ptr(), pitch, len, self.at(first), distances) }
     }
 
+    /// Where rows of `columns` elements begin, from which they are these distances away, so that kernels can write them as
+    /// they compute them. None if the memory is of another type than they compute in.
+    ///
+    /// # Panics
+    ///
+    /// If an element would lie outside the memory.
+    pub fn rows(&self, first: isize, distances: &[isize], columns: usize) -> Option<OutputRows<'_, T>> {
+        if self.dtype() != T::DTYPE || distances.is_empty() {
+            return None;
+        }
+        self.check_rows(first, range_of(distances), columns);
+        Some(OutputRows { first: self.at(first).cast(), columns, memory: PhantomData })
+    }
+
     /// The type of the memory.
     pub(crate) fn dtype(&self) -> DType {
         self.storage.dtype
@@ -179,6 +193,14 @@ impl<'a, T: Real> Output<'a, T> {
         let inside = |index: isize| index >= 0 && (index as usize) < self.len;
         assert!(inside(first) && inside(last), "output elements {first} to {last} of {}", self.len);
     }
+}
+
+/// Rows of an [output](Output::rows) at known distances.
+#[derive(Clone, Copy, Debug)]
+pub struct OutputRows<'a, T> {
+    pub(crate) first: *mut T,
+    pub(crate) columns: usize,
+    memory: PhantomData<&'a mut [T]>,
 }
 
 /// Waits until what this thread [streamed](Output::write_rows) can be seen by others.

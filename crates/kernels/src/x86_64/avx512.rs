@@ -38,6 +38,12 @@ impl Simd for Avx512F32 {
     }
 
     #[inline(always)]
+    unsafe fn stream(to: *mut f32, value: __m512) {
+        // SAFETY: the caller vouches for AVX-512 and a line of 16 writable elements.
+        unsafe { _mm512_stream_ps(to, value) }
+    }
+
+    #[inline(always)]
     unsafe fn mask(from: usize, to: usize) -> __mmask16 {
         let below = |lane: usize| ((1u32 << lane.min(16)) - 1) as __mmask16;
         below(to) & !below(from)
@@ -188,6 +194,12 @@ impl Simd for Avx512F64 {
     }
 
     #[inline(always)]
+    unsafe fn stream(to: *mut f64, value: __m512d) {
+        // SAFETY: the caller vouches for AVX-512 and a line of 8 writable elements.
+        unsafe { _mm512_stream_pd(to, value) }
+    }
+
+    #[inline(always)]
     unsafe fn mask(from: usize, to: usize) -> __mmask8 {
         let below = |lane: usize| ((1u32 << lane.min(8)) - 1) as __mmask8;
         below(to) & !below(from)
@@ -309,8 +321,8 @@ impl Simd for Avx512F64 {
 }
 
 convert_itself! {
-    {} f32, Avx512F32, _mm512_stream_ps;
-    {} f64, Avx512F64, _mm512_stream_pd;
+    {} f32, Avx512F32;
+    {} f64, Avx512F64;
 }
 
 /// The first so many lanes of 32.

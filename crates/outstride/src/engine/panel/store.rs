@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use outstride_kernels::{FINISHED_COLUMNS, FinishedRows, Output, Real};
+use outstride_kernels::{FINISHED_COLUMNS, FinishedRows, Output, OutputRows, PanelRows, Real};
 
 use super::super::axis::{EngineAxis, Span};
 use super::super::pack::{Panel, Segment};
@@ -32,6 +32,9 @@ pub(super) struct PositionStore<'a, T: Real> {
     runs: Vec<Run>,
     /// The output of channel 0 at the first position.
     base: isize,
+    /// Where all positions are inside and have their channels side by side, the outputs of all, and the bounds of their values:
+    /// kernels can write there.
+    rows: Option<(OutputRows<'a, T>, [T; 2])>,
 }
 
 impl<'a, T: Real> PositionStore<'a, T> {
@@ -43,7 +46,28 @@ impl<'a, T: Real> PositionStore<'a, T> {
         for (axis, of) in problem.axes.iter().enumerate() {
             base += member.first_output(axis, of) as isize * of.y_stride;
         }
-        PositionStore { site, member, width: prepared.width(), pieces, runs, base }
+        let rows = match runs[..] {
+            [Run { column: 0, len, offset, stride: 1 }] if !member.shared && prepared.scales.is_none() => {
+                let rows = problem.y.rows(base + offset, &site.positions.outputs, len);
+                rows.zip(
+                    problem
+                        .finish
+                        .bounds()
+                        .map(|(min, max)| [min, max].map(|bound| T::from_f64(bound.into()))),
+                )
+            }
+            _ => None,
+        };
+        PositionStore { site, member, width: prepared.width(), pieces, runs, base, rows }
+    }
+
+    /// Where a kernel can write the rows of a tile.
+    pub(super) fn rows(&self, tile: usize) -> Option<PanelRows<'_, T>> {
+        let Site { problem, positions, .. } = *self.site;
+        let &(to, bounds) = self.rows.as_ref()?;
+        let piece = &positions.pieces[tile];
+        let distances = &positions.outputs[piece.first..piece.first + piece.count];
+        Some(PanelRows { to, distances, bounds, stream: problem.stream })
     }
 
     /// Stores the sums of some pieces, given those of their tiles from `first` on, `tile_len` apart.

@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
-use outstride_kernels::{PanelTile, Real};
+use outstride_kernels::{PanelSums, PanelTile, Real};
 
 use super::super::channels::{ChannelBlocks, Input};
 use super::super::finish::Scales;
 use super::super::pack::Panel;
 use super::super::problem::Problem;
-use super::bundle::Bundle;
+use super::bundle::{Bundle, Member};
 use super::exact::Exact;
 use super::panels_of;
 use super::run::Site;
@@ -52,6 +52,25 @@ pub(super) struct VectorSums<'a, T: Real> {
     pub(super) site: &'a Site<'a, T>,
     pub(super) input: &'a Input<'a, T>,
     pub(super) blocks: ChannelBlocks,
+}
+
+/// One step of the sums of a panel: what is the same for all tiles.
+struct Step<'a, T: Real> {
+    prepared: &'a Prepared<'a, T>,
+    /// The channels that are summed over.
+    block: usize,
+    weights: StepWeights<'a, T>,
+    /// The weights of the step after.
+    next: Option<StepWeights<'a, T>>,
+    store: Option<&'a PositionStore<'a, T>>,
+}
+
+/// The weights of a panel from the first channel of a block on.
+#[derive(Clone, Copy)]
+struct StepWeights<'a, T> {
+    from: &'a [T],
+    /// Elements from a tap's to the next's.
+    tap_len: usize,
 }
 
 impl<'a, T: Real> PanelGroup<'a, T> {
@@ -129,26 +148,29 @@ impl<T: Real> VectorSums<'_, T> {
     ) {
         let Site { problem, bundle, positions, .. } = *self.site;
         let steps = bundle.members.len() * self.blocks.iter().len();
-        for step in 0..steps {
-            let (member, block) = self.member_and_block(step);
+        for number in 0..steps {
+            let (member, block) = self.member_and_block(number);
             if block == 0 {
                 taps.aim(&problem.axes, &bundle.members[member], self.input);
             }
+            let next =
+                if number + 1 < steps { Some((panels, number + 1)) } else { after.map(|after| (after, 0)) };
+            let step_of = |panel: usize| Step {
+                prepared: panels.panel(panel, member),
+                block,
+                weights: self.weights_of_step(panels, panel, number),
+                next: next
+                    .filter(|(group, _)| panel < group.panels())
+                    .map(|(group, number)| self.weights_of_step(group, panel, number)),
+                store: stores.get(panel * panels.members + member),
+            };
+            let of_panels: Vec<Step<'_, T>> = (0..panels.panels()).map(step_of).collect();
             for tile in 0..positions.tiles() {
                 taps.point(&problem.axes, &bundle.members[member], positions, tile, self.input, block);
-                for panel in 0..panels.panels() {
-                    let next = if step + 1 < steps {
-                        Some((panels, step + 1))
-                    } else {
-                        after.filter(|after| panel < after.panels()).map(|after| (after, 0))
-                    };
-                    let next = next.map(|(group, step)| self.weights_of_step(group, panel, step));
+                for (panel, step) in of_panels.iter().enumerate() {
                     let place = panels.place(panel, member, tile);
                     let out = &mut sums[place..place + panels.tile_len];
-                    let finished = self.compute_tile(panels, (panel, step, tile), next, taps, out);
-                    if let Some(store) = stores.get(panel * panels.members + member).filter(|_| finished) {
-                        store.store(tile..tile + 1, tile, out, panels.tile_len);
-                    }
+                    self.compute_tile(step, tile, &bundle.members[member], taps, out);
                 }
             }
         }
@@ -159,56 +181,67 @@ impl<T: Real> VectorSums<'_, T> {
         (step / blocks, step % blocks)
     }
 
-    /// The weights of a panel from the first channel of a step's block on, and the elements from a tap's to the next's.
-    fn weights_of_step<'a>(&self, panels: &PanelGroup<'a, T>, panel: usize, step: usize) -> (&'a [T], usize) {
+    /// The weights of a panel in a step.
+    fn weights_of_step<'a>(
+        &self,
+        panels: &PanelGroup<'a, T>,
+        panel: usize,
+        step: usize,
+    ) -> StepWeights<'a, T> {
         let (member, block) = self.member_and_block(step);
         let prepared = panels.panel(panel, member);
         let width = prepared.width();
         let first = (block * self.blocks.size * width).min(prepared.weights.len());
-        (&prepared.weights[first..], self.site.problem.filter.in_channels * width)
+        StepWeights {
+            from: &prepared.weights[first..],
+            tap_len: self.site.problem.filter.in_channels * width,
+        }
     }
 
-    /// Computes one step of a tile. Returns whether it was the last.
+    /// Computes one step of a tile, and stores the sums after the last.
     fn compute_tile(
         &self,
-        panels: &PanelGroup<'_, T>,
-        (panel, step, tile): (usize, usize, usize),
-        next: Option<(&[T], usize)>,
+        step: &Step<'_, T>,
+        tile: usize,
+        member: &Member,
         taps: &mut Taps<T>,
         out: &mut [T],
-    ) -> bool {
+    ) {
+        let &Step { prepared, block, weights, next, store } = step;
         let kernels = self.site.problem.filter.kernels;
-        let (member, block) = self.member_and_block(step);
         let channels = self.blocks.channels(block);
-        let prepared = panels.panel(panel, member);
-        let (weights, tap_len) = self.weights_of_step(panels, panel, step);
-        let rows = self.site.positions.pieces[tile].count;
+        let piece = &self.site.positions.pieces[tile];
         // A kernel fetches a vector per channel: two tiles fetch the whole of a panel two vectors wide.
         let fetched = tile * channels * kernels.lanes();
         let fetch = |tap: usize| match next {
-            Some((next, tap_len)) if tile < 2 => next.as_ptr().wrapping_add(tap * tap_len + fetched),
-            _ => weights.as_ptr(),
+            Some(next) if tile < 2 => next.from.as_ptr().wrapping_add(tap * next.tap_len + fetched),
+            _ => weights.from.as_ptr(),
         };
         let last = block + 1 == self.blocks.iter().len();
-        let step = PanelTile {
-            taps: taps.with_weights(|tap| weights[tap * tap_len..].as_ptr(), fetch),
+        let panel_tile = PanelTile {
+            taps: taps.with_weights(|tap| weights.from[tap * weights.tap_len..].as_ptr(), fetch),
             channels,
             resume: block > 0,
             bias: last.then_some(prepared.bias),
+            rows: store.filter(|_| last).and_then(|store| store.rows(tile)),
         };
+        let rows = kernels.panel_rows_for(piece.count);
         // SAFETY: every row pointer is either a run of zeros or a position that can be read, which has the block's
-        // channels side by side; each tap's weights are `channels × width` long.
-        let finite =
-            unsafe { kernels.panel(kernels.panel_rows_for(rows), prepared.panel.vectors, &step, out) };
-        if last {
-            if !finite {
-                let member = &self.site.bundle.members[member];
-                let exact = Exact { site: self.site, member, prepared };
-                exact.replace_what_is_not_finite(&self.site.positions.pieces[tile], out);
-            }
-            let sums = &mut out[..rows * prepared.width()];
-            self.site.problem.finish.apply(kernels, sums, prepared.scales);
+        // channels side by side; each tap's weights are `channels × width` long. Rows go to some of the positions that the
+        // store was made for; each output belongs to one position of one phase, and each task has its own positions and
+        // panels.
+        let sums = unsafe { kernels.panel(rows, prepared.panel.vectors, &panel_tile, out) };
+        if !last || sums == PanelSums::Written {
+            return;
         }
-        last
+        if sums == PanelSums::NotFinite {
+            let exact = Exact { site: self.site, member, prepared };
+            exact.replace_what_is_not_finite(piece, out);
+        }
+        let finish = &self.site.problem.finish;
+        finish.apply(kernels, &mut out[..piece.count * prepared.width()], prepared.scales);
+        if let Some(store) = store {
+            store.store(tile..tile + 1, tile, out, out.len());
+        }
     }
 }

@@ -177,7 +177,7 @@ impl<T: Real> WinogradSums<'_, T> {
                     };
                     let fetch = coming.get(nth * channels * kernels.lanes()..).unwrap_or(weights);
                     let taps = [PanelTap { weights: weights.as_ptr(), fetch: fetch.as_ptr(), ..tap }];
-                    let tile = PanelTile { taps: &taps, channels, resume: false, bias: None };
+                    let tile = PanelTile { taps: &taps, channels, resume: false, bias: None, rows: None };
                     let begin = self.place_of_products((panel, number), tiles.len(), prepared.width());
                     let out = &mut products[begin + rows.start * prepared.width()..];
                     let most = kernels.panel_rows_for(rows.len());
