@@ -44,10 +44,6 @@ pub struct PanelRows<'a, T> {
     pub to: OutputRows<'a, T>,
     /// Where each row begins. There may be fewer than the kernel has; it leaves out the others.
     pub distances: &'a [isize],
-    /// What values are brought into.
-    pub bounds: [T; 2],
-    /// Whether whole vectors go past the caches.
-    pub stream: bool,
 }
 
 /// What became of the sums of a tile.
@@ -147,10 +143,10 @@ unsafe fn write<S: Simd, const ROWS: usize, const VECTORS: usize>(
     let aligned = size_of::<S::Vector>();
     // SAFETY: the caller vouches for the instruction set and the rows.
     unsafe {
-        let bounds = [S::splat(rows.bounds[0]), S::splat(rows.bounds[1])];
+        let bounds = [S::splat(rows.to.bounds[0]), S::splat(rows.to.bounds[1])];
         if rows.to.columns < VECTORS * S::LANES {
             write_rows::<S, SomeColumns, ROWS, VECTORS>(sums, rows, bounds);
-        } else if rows.stream
+        } else if rows.to.stream
             && rows
                 .distances
                 .iter()

@@ -135,8 +135,7 @@ impl<T: Real> Kernels<T> {
     ///
     /// The first `rows` row pointers of every tap must be readable at each of the tile's channels, and its weights
     /// must hold `channels × vectors × lanes` elements. The distances of its rows must be among those that their outputs were
-    /// [made](Output::rows) for, and no other thread may write these at the same time; with `stream`, this thread must
-    /// [`settle`](crate::settle) before another one may read them.
+    /// [made](Output::rows) for, and no other thread may write these at the same time.
     pub unsafe fn panel(
         &self,
         rows: usize,

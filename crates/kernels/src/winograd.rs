@@ -5,6 +5,7 @@
 //! `y[j] = Σ d[j + t] · g[t]`. Along several axes, each is transformed in turn.
 
 use crate::simd::Simd;
+use crate::storage::OutputRows;
 
 /// The most axes that are transformed.
 pub const MAX_WINOGRAD_AXES: usize = 3;
@@ -84,6 +85,8 @@ pub struct WinogradOutput<'a, T> {
     pub places: &'a [usize],
     /// What is added: one value per column.
     pub bias: &'a [T],
+    /// Where its columns go instead, by their distances, if they are wanted in an output.
+    pub rows: Option<(OutputRows<'a, T>, &'a [isize])>,
 }
 
 /// The place of an output that does not exist.
@@ -194,12 +197,12 @@ pub(crate) unsafe fn transform_input<S: Simd>(
     unsafe { with_transforms!(input.filtering, axes, points_of::<S>(input, points.as_mut_ptr())) }
 }
 
-/// Makes outputs of products, and stores them in `out`. Returns whether all of them are finite.
+/// Makes outputs of products, and stores them in `out` or where their rows go. Returns whether all of them are finite.
 ///
 /// # Safety
 ///
 /// The CPU must have `S`'s instruction set; the products of every point must be readable for as many tiles as there are
-/// places for, and as many columns as there is bias for.
+/// places for, and as many columns as there is bias for. Rows must have somewhere to go that nobody else writes to.
 #[inline(always)]
 pub(crate) unsafe fn transform_output<S: Simd>(
     output: &WinogradOutput<'_, S::Scalar>,
@@ -209,7 +212,62 @@ pub(crate) unsafe fn transform_output<S: Simd>(
     assert!((1..=MAX_WINOGRAD_AXES).contains(&axes) && output.bias.len().is_multiple_of(S::LANES));
     assert!(output.points.len() == output.filtering.points().pow(axes as u32));
     // SAFETY: the caller vouches for the instruction set and the products.
-    unsafe { with_transforms!(output.filtering, axes, outputs_of::<S>(output, out)) }
+    unsafe {
+        match output.rows {
+            Some((to, distances)) => {
+                assert!(distances.len() >= output.places.len());
+                let mut target = Rows { to, distances };
+                with_transforms!(output.filtering, axes, outputs_of::<S>(output, &mut target))
+            }
+            None => with_transforms!(output.filtering, axes, outputs_of::<S>(output, &mut Places(out))),
+        }
+    }
+}
+
+/// Where sums go.
+trait Target<S: Simd> {
+    /// Stores a vector of the output of some number, from a column of its place on.
+    ///
+    /// # Safety
+    ///
+    /// As [`transform_output`].
+    unsafe fn put(&mut self, number: usize, place: usize, column: usize, sums: S::Vector);
+}
+
+struct Places<'a, T>(&'a mut [T]);
+
+struct Rows<'a, T> {
+    to: OutputRows<'a, T>,
+    distances: &'a [isize],
+}
+
+impl<S: Simd> Target<S> for Places<'_, S::Scalar> {
+    #[inline(always)]
+    unsafe fn put(&mut self, _: usize, place: usize, column: usize, sums: S::Vector) {
+        let to = &mut self.0[place + column..][..S::LANES];
+        // SAFETY: the caller vouches for the instruction set, and there are as many elements.
+        unsafe { S::store(to.as_mut_ptr(), sums) }
+    }
+}
+
+impl<S: Simd> Target<S> for Rows<'_, S::Scalar> {
+    #[inline(always)]
+    unsafe fn put(&mut self, number: usize, _: usize, column: usize, sums: S::Vector) {
+        let to = self.to.first.wrapping_offset(self.distances[number]).wrapping_add(column);
+        // SAFETY: the caller vouches for the instruction set and the rows; the mask leaves out what is behind their columns.
+        unsafe {
+            let [least, greatest] = self.to.bounds;
+            let values = S::at_most(S::at_least(sums, S::splat(least)), S::splat(greatest));
+            let columns = self.to.columns.saturating_sub(column);
+            if columns < S::LANES {
+                S::store_masked(to, values, S::mask(0, columns));
+            } else if self.to.stream && to.addr().is_multiple_of(size_of::<S::Vector>()) {
+                S::stream(to, values);
+            } else {
+                S::store(to, values);
+            }
+        }
+    }
 }
 
 /// As [`transform_input`].
@@ -288,7 +346,7 @@ unsafe fn outputs_of<
     const AXES: usize,
 >(
     output: &WinogradOutput<'_, S::Scalar>,
-    out: &mut [S::Scalar],
+    target: &mut impl Target<S>,
 ) -> bool {
     let count = POINTS.pow(AXES as u32);
     let outputs = OUTPUTS.pow(AXES as u32);
@@ -319,13 +377,12 @@ unsafe fn outputs_of<
                     }
                 }
                 let bias = S::load(output.bias.as_ptr().add(column));
-                for (&place, &value) in places.iter().zip(&values) {
+                for (number, (&place, &value)) in places.iter().zip(&values).enumerate() {
                     if place != NOWHERE {
-                        let to = &mut out[place + column..][..S::LANES];
                         let sum = S::add(value, bias);
                         // Zero times anything but a finite value is NaN.
                         trace = S::multiply_add(sum, zero, trace);
-                        S::store(to.as_mut_ptr(), sum);
+                        target.put(tile * outputs + number, place, column, sum);
                     }
                 }
             }
@@ -379,6 +436,7 @@ mod tests {
             points: &of_points,
             places: &places,
             bias: &[1.0, 1.0, 1.0, 1.0],
+            rows: None,
         };
         let mut out = vec![f64::NAN; 4 * places.len()];
         // SAFETY: as above; every point has four columns of products.

@@ -153,7 +153,8 @@ impl<'a, T: Real> Output<'a, T> {
             return None;
         }
         self.check_rows(first, range_of(distances), columns);
-        Some(OutputRows { first: self.at(first).cast(), columns, memory: PhantomData })
+        let bounds = [f64::NEG_INFINITY, f64::INFINITY].map(T::from_f64);
+        Some(OutputRows { first: self.at(first).cast(), columns, bounds, stream: false, memory: PhantomData })
     }
 
     /// The type of the memory.
@@ -200,7 +201,22 @@ impl<'a, T: Real> Output<'a, T> {
 pub struct OutputRows<'a, T> {
     pub(crate) first: *mut T,
     pub(crate) columns: usize,
+    pub(crate) bounds: [T; 2],
+    pub(crate) stream: bool,
     memory: PhantomData<&'a mut [T]>,
+}
+
+impl<T> OutputRows<'_, T> {
+    /// The same, with values brought within bounds.
+    pub fn within(self, bounds: [T; 2]) -> Self {
+        OutputRows { bounds, ..self }
+    }
+
+    /// The same, with whole vectors going past the caches if `stream`: then, who writes must [`settle`] before another thread may
+    /// read.
+    pub fn streamed(self, stream: bool) -> Self {
+        OutputRows { stream, ..self }
+    }
 }
 
 /// Waits until what this thread [streamed](Output::write_rows) can be seen by others.

@@ -32,9 +32,8 @@ pub(super) struct PositionStore<'a, T: Real> {
     runs: Vec<Run>,
     /// The output of channel 0 at the first position.
     base: isize,
-    /// Where all positions are inside and have their channels side by side, the outputs of all, and the bounds of their values:
-    /// kernels can write there.
-    rows: Option<(OutputRows<'a, T>, [T; 2])>,
+    /// Where all positions are inside and have their channels side by side, the outputs of all: kernels can write there.
+    rows: Option<OutputRows<'a, T>>,
 }
 
 impl<'a, T: Real> PositionStore<'a, T> {
@@ -48,26 +47,28 @@ impl<'a, T: Real> PositionStore<'a, T> {
         }
         let rows = match runs[..] {
             [Run { column: 0, len, offset, stride: 1 }] if !member.shared && prepared.scales.is_none() => {
-                let rows = problem.y.rows(base + offset, &site.positions.outputs, len);
-                rows.zip(
-                    problem
-                        .finish
-                        .bounds()
-                        .map(|(min, max)| [min, max].map(|bound| T::from_f64(bound.into()))),
-                )
+                problem.y.rows(base + offset, &site.positions.outputs, len)
             }
             _ => None,
         };
+        let rows = rows.zip(problem.finish.bounds()).map(|(rows, (min, max))| {
+            let bounds = [min, max].map(|bound| T::from_f64(bound.into()));
+            rows.within(bounds).streamed(problem.stream)
+        });
         PositionStore { site, member, width: prepared.width(), pieces, runs, base, rows }
     }
 
+    /// Where kernels can write rows at the distances of positions.
+    pub(super) fn rows(&self) -> Option<OutputRows<'_, T>> {
+        self.rows
+    }
+
     /// Where a kernel can write the rows of a tile.
-    pub(super) fn rows(&self, tile: usize) -> Option<PanelRows<'_, T>> {
-        let Site { problem, positions, .. } = *self.site;
-        let &(to, bounds) = self.rows.as_ref()?;
+    pub(super) fn rows_of_tile(&self, tile: usize) -> Option<PanelRows<'_, T>> {
+        let positions = self.site.positions;
         let piece = &positions.pieces[tile];
         let distances = &positions.outputs[piece.first..piece.first + piece.count];
-        Some(PanelRows { to, distances, bounds, stream: problem.stream })
+        self.rows.map(|to| PanelRows { to, distances })
     }
 
     /// Stores the sums of some pieces, given those of their tiles from `first` on, `tile_len` apart.

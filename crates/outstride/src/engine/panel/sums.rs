@@ -223,7 +223,7 @@ impl<T: Real> VectorSums<'_, T> {
             channels,
             resume: block > 0,
             bias: last.then_some(prepared.bias),
-            rows: store.filter(|_| last).and_then(|store| store.rows(tile)),
+            rows: store.filter(|_| last).and_then(|store| store.rows_of_tile(tile)),
         };
         let rows = kernels.panel_rows_for(piece.count);
         // SAFETY: every row pointer is either a run of zeros or a position that can be read, which has the block's

@@ -125,12 +125,8 @@ impl<T: Real> WinogradSums<'_, T> {
             };
             self.multiply(panels, number, (members[number].panels.start + first, next), tiles, products);
             for panel in 0..panels.panels() {
-                self.finish(panels, (panel, number), first, tiles, products, sums);
-                if let Some(store) = stores.get(panel * members.len() + number) {
-                    let begin = panels.place(panel, number, 0);
-                    let pieces = 0..self.site.positions.pieces.len();
-                    store.store(pieces, 0, &sums[begin..], panels.tile_len());
-                }
+                let store = stores.get(panel * members.len() + number);
+                self.finish(panels, (first, panel, number), tiles, products, store, sums);
             }
         }
     }
@@ -195,14 +191,14 @@ impl<T: Real> WinogradSums<'_, T> {
         products_len(self.weights.scheme(), panel, tiles, columns) + number * product_rows(tiles) * width
     }
 
-    /// Makes sums of the products of a panel and member.
+    /// Makes sums of the products of a panel and member, and stores them if there is a way.
     fn finish(
         &self,
         panels: &PanelGroup<'_, T>,
-        (panel, member): (usize, usize),
-        first: usize,
+        (first, panel, member): (usize, usize, usize),
         tiles: &mut Tiles,
         products: &[T],
+        store: Option<&PositionStore<'_, T>>,
         sums: &mut [T],
     ) {
         let Site { problem, bundle, positions, .. } = *self.site;
@@ -220,17 +216,27 @@ impl<T: Real> WinogradSums<'_, T> {
             let begin = self.place_of_products((panel, number), tiles.len(), width);
             points[point] = (products[begin..begin + rows_of_point * width].as_ptr(), width);
         }
+        let (places, outputs) = tiles.places(positions, panels.tile_len(), width);
         let output = WinogradOutput {
             filtering: scheme.filtering,
             axes: scheme.axes().count(),
             points: &points,
-            places: tiles.places(positions, panels.tile_len(), width),
+            places,
             bias: prepared.bias,
+            rows: store.and_then(PositionStore::rows).map(|rows| (rows, outputs)),
         };
         let begin = panels.place(panel, member, 0);
         let sums = &mut sums[begin..];
-        // SAFETY: every point has products for all tiles, as wide as the panel, or a row of zeros for all of them.
-        let finite = unsafe { kernels.winograd_output(&output, sums) };
+        // SAFETY: every point has products for all tiles, as wide as the panel, or a row of zeros for all of them. Rows go to
+        // positions that the store was made for, of this phase and these panels, which are this task's own.
+        let mut finite = unsafe { kernels.winograd_output(&output, sums) };
+        if output.rows.is_some() {
+            if finite {
+                return;
+            }
+            // SAFETY: as above.
+            finite = unsafe { kernels.winograd_output(&WinogradOutput { rows: None, ..output }, sums) };
+        }
         let exact = Exact { site: self.site, member: &bundle.members[member], prepared };
         for piece in &positions.pieces {
             let sums = &mut sums[piece.tile * panels.tile_len()..][..piece.count * width];
@@ -238,6 +244,9 @@ impl<T: Real> WinogradSums<'_, T> {
                 exact.replace_what_is_not_finite(piece, sums);
             }
             problem.finish.apply(kernels, sums, prepared.scales);
+        }
+        if let Some(store) = store {
+            store.store(0..positions.pieces.len(), 0, sums, panels.tile_len());
         }
     }
 }

@@ -20,6 +20,8 @@ pub(in crate::engine::panel) struct Tiles {
     /// Per tile and output, where its row lies among sums of so many columns.
     places: Vec<usize>,
     width: usize,
+    /// Per tile and output, how far it lies from that of index 0.
+    outputs: Vec<isize>,
 }
 
 impl Tiles {
@@ -35,6 +37,7 @@ impl Tiles {
             axes: spans.len(),
             places: Vec::new(),
             width: 0,
+            outputs: Vec::new(),
         };
         for_each_index(&tiled, |tile| {
             let first = tile.iter().zip(&outputs).map(|(&tile, &outputs)| tile * outputs);
@@ -81,15 +84,25 @@ impl Tiles {
         self.firsts.chunks_exact(self.axes).map(at).collect()
     }
 
-    /// Per tile and output, where its row begins among sums of so many columns, in tiles of rows so far apart.
-    pub(super) fn places(&mut self, positions: &Positions, tile_len: usize, width: usize) -> &[usize] {
+    /// Per tile and output, where its row begins among sums of so many columns, in tiles of rows so far apart, and how far it
+    /// lies in the output from that of index 0.
+    pub(super) fn places(
+        &mut self,
+        positions: &Positions,
+        tile_len: usize,
+        width: usize,
+    ) -> (&[usize], &[isize]) {
+        if self.outputs.is_empty() {
+            let output = |&number: &usize| positions.outputs.get(number).copied().unwrap_or_default();
+            self.outputs = self.numbers.iter().map(output).collect();
+        }
         if self.width != width {
             self.width = width;
             let of_positions = positions.places(tile_len, width);
             let place = |&number: &usize| of_positions.get(number).map_or(NOWHERE, |&place| place as usize);
             self.places = self.numbers.iter().map(place).collect();
         }
-        &self.places
+        (&self.places, &self.outputs)
     }
 }
 
