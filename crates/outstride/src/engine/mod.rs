@@ -55,7 +55,7 @@ pub(crate) struct Engine<T: Real> {
 }
 
 /// Outputs from this size on do not stay in the caches until somebody reads them.
-const STREAMED_BYTES: usize = 1 << 25;
+const STREAMED_BYTES: usize = 1 << 24;
 
 /// How many shapes an operator remembers.
 const SHAPES_REMEMBERED: usize = 16;
