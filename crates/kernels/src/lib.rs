@@ -16,6 +16,7 @@
 
 mod activation;
 mod copy;
+mod fetch;
 mod integers;
 mod interleave;
 mod isa;

@@ -4,6 +4,7 @@
 //! tile[row][column] = bias[column] + Σ over taps, channels  x(tap, row)[channel] · weights(tap)[channel][column]
 //! ```
 
+use crate::fetch::fetch;
 use crate::simd::{Scalar, Simd};
 use crate::storage::OutputRows;
 
@@ -93,7 +94,7 @@ pub(crate) unsafe fn panel<S: Simd, const ROWS: usize, const VECTORS: usize>(
             let unroll = if VECTORS == 1 { 4 } else { 1 };
             while channel + unroll <= tile.channels {
                 for of_channel in channel..channel + unroll {
-                    S::fetch(tap.fetch.wrapping_add(of_channel * S::LANES));
+                    fetch(tap.fetch.wrapping_add(of_channel * S::LANES));
                 }
                 accumulate::<S, ROWS, VECTORS>(&mut sums, tap, channel, unroll, weights);
                 weights = weights.add(unroll * width);

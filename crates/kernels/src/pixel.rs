@@ -5,6 +5,7 @@
 //! tile[column][position] = bias[column] + Σ over channels, taps  x(tap)[channel][position] · weights(tap)[channel][column]
 //! ```
 
+use crate::fetch::fetch_near;
 use crate::simd::{Scalar, Simd};
 
 /// The most columns any pixel kernel has.
@@ -19,6 +20,9 @@ pub struct PixelTap {
     pub weights: usize,
     /// The columns that it feeds, one bit each; what its other weights are does not matter.
     pub feeds: u32,
+    /// Whether what it reads at the next channel is to be brought near: no tap before it reads that, and it is not near
+    /// already.
+    pub leads: bool,
 }
 
 /// Tiles to compute, one behind the other.
@@ -71,6 +75,9 @@ pub(crate) unsafe fn pixel<S: Simd, const COLUMNS: usize, const VECTORS: usize>(
                 for tap in tiles.taps {
                     let (input, weights) =
                         (input.wrapping_offset(tap.input), weights.wrapping_add(tap.weights));
+                    if tap.leads {
+                        fetch_near(input.wrapping_add(tiles.channel_stride), width);
+                    }
                     if tap.feeds == all {
                         accumulate::<S, COLUMNS, VECTORS>(&mut sums, input, weights);
                     } else {

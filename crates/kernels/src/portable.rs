@@ -94,9 +94,6 @@ impl<T: PortableScalar, const LANES: usize> Simd for Portable<T, LANES> {
     }
 
     #[inline(always)]
-    unsafe fn fetch(_from: *const T) {}
-
-    #[inline(always)]
     unsafe fn store_masked(to: *mut T, value: [T; LANES], mask: (usize, usize)) {
         for lane in mask.0..mask.1.min(LANES) {
             // SAFETY: the caller vouches for the lanes of the mask.

@@ -115,9 +115,6 @@ pub(crate) trait Simd: Copy + 'static {
     /// Stores the lanes of the mask. Other lanes' memory is not touched and may lie anywhere.
     unsafe fn store_masked(to: *mut Self::Scalar, value: Self::Vector, mask: Self::Mask);
 
-    /// Brings a vector's memory near, if there is any.
-    unsafe fn fetch(from: *const Self::Scalar);
-
     /// `a·b + c`
     unsafe fn multiply_add(a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector;
     unsafe fn add(a: Self::Vector, b: Self::Vector) -> Self::Vector;

@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use outstride_spec::{DType, IntegerOverflow};
 
 use super::{Storage, Stored, range_of};
+use crate::fetch::fetch_near;
 use crate::table::{Kernels, Real};
 
 /// Memory to read from.
@@ -80,6 +81,11 @@ impl<'a, T: Real> Source<'a, T> {
         // SAFETY: the run is inside the memory; the CPU has the instructions, or there would be no kernels.
         unsafe { (self.storage.load_run)(self.at(first), target.len(), target.as_mut_ptr()) }
         self.shift(target);
+    }
+
+    /// Has a run of elements brought near that is read soon. Nothing is read yet, so there need not be any.
+    pub fn fetch_run(&self, first: isize, len: usize) {
+        fetch_near(self.at(first), len * self.storage.size);
     }
 
     /// Copies the element at index `first + distances[row] + column` to `target[column · stride + row]`, for every row

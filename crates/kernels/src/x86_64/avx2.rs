@@ -49,12 +49,6 @@ impl Simd for Avx2F32 {
     }
 
     #[inline(always)]
-    unsafe fn fetch(from: *const f32) {
-        // SAFETY: a hint; it reads nothing, and any address will do.
-        unsafe { _mm_prefetch::<_MM_HINT_T1>(from.cast()) }
-    }
-
-    #[inline(always)]
     unsafe fn store_masked(to: *mut f32, value: __m256, mask: __m256i) {
         // SAFETY: the caller vouches for AVX2; lanes outside the mask are not accessed.
         unsafe { _mm256_maskstore_ps(to, mask, value) }
@@ -186,12 +180,6 @@ impl Simd for Avx2F64 {
     unsafe fn load_masked(from: *const f64, mask: __m256i) -> __m256d {
         // SAFETY: the caller vouches for AVX2; lanes outside the mask are not accessed.
         unsafe { _mm256_maskload_pd(from, mask) }
-    }
-
-    #[inline(always)]
-    unsafe fn fetch(from: *const f64) {
-        // SAFETY: a hint; it reads nothing, and any address will do.
-        unsafe { _mm_prefetch::<_MM_HINT_T1>(from.cast()) }
     }
 
     #[inline(always)]

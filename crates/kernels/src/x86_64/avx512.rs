@@ -56,12 +56,6 @@ impl Simd for Avx512F32 {
     }
 
     #[inline(always)]
-    unsafe fn fetch(from: *const f32) {
-        // SAFETY: a hint; it reads nothing, and any address will do.
-        unsafe { _mm_prefetch::<_MM_HINT_T1>(from.cast()) }
-    }
-
-    #[inline(always)]
     unsafe fn store_masked(to: *mut f32, value: __m512, mask: __mmask16) {
         // SAFETY: the caller vouches for AVX-512; lanes outside the mask are not accessed.
         unsafe { _mm512_mask_storeu_ps(to, mask, value) }
@@ -209,12 +203,6 @@ impl Simd for Avx512F64 {
     unsafe fn load_masked(from: *const f64, mask: __mmask8) -> __m512d {
         // SAFETY: the caller vouches for AVX-512; lanes outside the mask are not accessed.
         unsafe { _mm512_maskz_loadu_pd(mask, from) }
-    }
-
-    #[inline(always)]
-    unsafe fn fetch(from: *const f64) {
-        // SAFETY: a hint; it reads nothing, and any address will do.
-        unsafe { _mm_prefetch::<_MM_HINT_T1>(from.cast()) }
     }
 
     #[inline(always)]

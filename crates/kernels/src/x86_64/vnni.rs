@@ -5,10 +5,9 @@
 
 use std::arch::x86_64::*;
 
-use super::avx512::Avx512F32;
 use super::{byte_rows, finish};
+use crate::fetch::fetch;
 use crate::matrix::{BYTE_ROW, ByteKernels, FETCHED_BY_STEP, MatrixBlock, MatrixKernels, TILE_ROWS};
-use crate::simd::Simd;
 
 /// What is added to signed inputs.
 const SIGNED_OFFSET: u8 = 0x80;
@@ -32,8 +31,7 @@ unsafe fn multiply<const ROW_TILES: usize, const COLUMN_TILES: usize, const ROWS
     block: &MatrixBlock<'_>,
 ) {
     for line in 0..block.steps.len() * FETCHED_BY_STEP * size_of::<u16>() / VECTOR {
-        // SAFETY: a hint; it reads nothing, and any address will do.
-        unsafe { Avx512F32::fetch(block.fetch.cast::<u8>().wrapping_add(line * VECTOR).cast()) };
+        fetch(block.fetch.cast::<u8>().wrapping_add(line * VECTOR));
     }
     for first in (0..ROW_TILES * TILE_ROWS).step_by(ROWS) {
         let inputs = block.rows[first / TILE_ROWS].cast::<u8>().wrapping_add(first % TILE_ROWS * BYTE_ROW);

@@ -13,6 +13,9 @@ use super::planes::Planes;
 use super::store::Targets;
 use crate::aligned::Aligned;
 
+/// Inputs up to this size stay in the first-level cache.
+const NEAR_BYTES: usize = 1 << 15;
+
 /// How many vectors the next tile of a stretch takes.
 pub(super) fn vectors_for<T: Real>(kernels: &Kernels<T>, columns: usize, left: usize) -> usize {
     let fitting = kernels.pixel_shapes().find(|&(have, vectors)| vectors <= left && columns <= have);
@@ -121,6 +124,8 @@ impl<'a, T: Real> Worker<'a, T> {
         let windows: Vec<Range<usize>> = spans.iter().enumerate().map(meeting_of_axis).collect();
         let combinations: usize = windows.iter().map(Range::len).product();
         let mut deltas = vec![0; windows.len()];
+        let first = self.taps.len();
+        let is_far = size_of_val(self.input) > NEAR_BYTES;
         for combination in 0..combinations {
             let (mut rest, mut number, mut stride) = (combination, 0, 1);
             for (axis, window) in windows.iter().enumerate().rev() {
@@ -133,7 +138,10 @@ impl<'a, T: Real> Worker<'a, T> {
             let tap = line.taps[number];
             if tap.feeds != 0 {
                 let input = self.planes.distance(deltas.iter().copied());
-                self.taps.push(PixelTap { input, weights: tap.weights, feeds: tap.feeds });
+                let near = self.problem.filter.kernels.lanes();
+                let leads =
+                    is_far && self.taps[first..].iter().all(|other| other.input.abs_diff(input) >= near);
+                self.taps.push(PixelTap { input, weights: tap.weights, feeds: tap.feeds, leads });
                 self.numbers.push(number);
             }
         }

@@ -7,6 +7,9 @@ use super::super::axis::Span;
 use super::super::channels::{position_strides, row_of_input};
 use super::super::problem::Problem;
 
+/// Memory within which the hardware looks ahead.
+const PAGE_BYTES: usize = 1 << 12;
+
 /// The indices of a box, those around the input included, and how they lie in a plane.
 #[derive(Clone, Debug)]
 pub(super) struct Planes {
@@ -81,13 +84,20 @@ impl Planes {
             }
             return;
         }
+        // The hardware looks ahead within a page. Where another channel is another page, it cannot.
+        let are_small = rows.len() * inside.count * size_of::<T>() <= 2 * PAGE_BYTES;
         // Channel by channel, as they lie in memory that may have to be fetched from far away. Positions are neighbours, or
         // there is but one.
         for (channel, plane) in target.chunks_mut(self.stride).take(count).enumerate() {
             let x = x as isize + channel as isize * problem.x_channel_stride;
+            let coming =
+                (are_small && channel + 1 < count).then_some(x.wrapping_add(problem.x_channel_stride));
             for (from, row) in rows.iter().zip(plane.chunks_exact_mut(along.count)) {
                 clear_around(row, from.is_some());
                 if let Some(from) = from {
+                    if let Some(coming) = coming {
+                        problem.x.fetch_run(coming.wrapping_add(*from), inside.count);
+                    }
                     problem.x.read_run(x + from, &mut row[before..before + inside.count]);
                 }
             }
