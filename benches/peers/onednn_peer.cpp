@@ -10,6 +10,7 @@
 //   onednn_nxc     channels last inside, where an optimised implementation has it
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <functional>
@@ -60,6 +61,7 @@ static bool read(const std::string &line, Layer &layer) {
     if (!in || axes < 1 || axes > 3 || groups < 1) return false;
     layer.type = type == "bf16" ? memory::data_type::bf16
             : type == "f16"     ? memory::data_type::f16
+            : type == "i8"      ? memory::data_type::s8
                                 : memory::data_type::f32;
     const auto list = [&] {
         memory::dims values(axes);
@@ -94,24 +96,62 @@ public:
                 memory::desc(layer.weights, layer.type, tag::any),
                 memory::desc({layer.out_channels}, memory::data_type::f32, tag::a),
                 memory::desc(layer.target, layer.type, layout), layer.strides, layer.dilations,
-                layer.pads_begin, layer.pads_end)
+                layer.pads_begin, layer.pads_end, attributes(layer))
         , primitive_(desc_)
         , source(filled(desc_.src_desc(), engine))
         , target(filled(desc_.dst_desc(), engine))
         , arguments_ {{DNNL_ARG_SRC, source}, {DNNL_ARG_WEIGHTS, filled(desc_.weights_desc(), engine)},
-                  {DNNL_ARG_BIAS, filled(desc_.bias_desc(), engine)}, {DNNL_ARG_DST, target}} {}
+                  {DNNL_ARG_BIAS, filled(desc_.bias_desc(), engine)}, {DNNL_ARG_DST, target}} {
+        if (layer.type != memory::data_type::s8) return;
+        add_scales(DNNL_ARG_SRC, 1, 1.0f / 127.0f, engine);
+        add_scales(DNNL_ARG_WEIGHTS, layer.out_channels, 1.0f / 127.0f, engine);
+        add_scales(DNNL_ARG_DST, 1, 0.25f, engine);
+    }
 
     void execute(dnnl::stream &stream) const { primitive_.execute(stream, arguments_); }
 
     bool is_reference() const { return std::strstr(desc_.impl_info_str(), "ref") != nullptr; }
 
+    // Numbers from -1 to 1, as everybody else has them: products of zeros need less power, so they are faster. Bytes are
+    // spread over all their values.
     static memory filled(const memory::desc &desc, const dnnl::engine &engine) {
+        static const tag plain[] = {tag::a, tag::ab, tag::abc, tag::abcd, tag::abcde, tag::abcdef};
+        const memory::dims dims = desc.get_dims();
+        memory numbers({dims, memory::data_type::f32, plain[dims.size() - 1]}, engine);
+        const float greatest = desc.get_data_type() == memory::data_type::s8 ? 127.0f : 1.0f;
+        float *values = static_cast<float *>(numbers.get_data_handle());
+        uint32_t state = 1;
+        for (size_t i = 0; i < numbers.get_desc().get_size() / sizeof(float); i++) {
+            state = state * 1664525u + 1013904223u;
+            values[i] = greatest * static_cast<float>(static_cast<int32_t>(state)) / 2147483648.0f;
+        }
         memory result(desc, engine);
         std::memset(result.get_data_handle(), 0, desc.get_size());
+        dnnl::stream stream(engine);
+        dnnl::reorder(numbers, result).execute(stream, numbers, result);
+        stream.wait();
         return result;
     }
 
 private:
+    // Bytes have scales: those of weights per output channel, which is the first axis, or the second behind groups.
+    static dnnl::primitive_attr attributes(const Layer &layer) {
+        dnnl::primitive_attr attributes;
+        if (layer.type == memory::data_type::s8) {
+            const bool groups = layer.weights.size() > layer.source.size();
+            attributes.set_scales_mask(DNNL_ARG_SRC, 0);
+            attributes.set_scales_mask(DNNL_ARG_WEIGHTS, groups ? 3 : 1);
+            attributes.set_scales_mask(DNNL_ARG_DST, 0);
+        }
+        return attributes;
+    }
+
+    void add_scales(int argument, memory::dim count, float scale, const dnnl::engine &engine) {
+        memory scales({{count}, memory::data_type::f32, tag::a}, engine);
+        std::fill_n(static_cast<float *>(scales.get_data_handle()), count, scale);
+        arguments_[DNNL_ARG_ATTR_SCALES | argument] = scales;
+    }
+
     dnnl::deconvolution_forward::primitive_desc desc_;
     dnnl::deconvolution_forward primitive_;
 

@@ -10,7 +10,7 @@ use crate::step::root;
 pub(crate) const HELP: &str = "\
   cargo xtask compare [OPTIONS]    outstride beside its peers; writes docs/performance.md and .svg
       --layout ncx|nxc             one layout only; both by default
-      --dtype f32|bf16|f16         one type only; f32 by default
+      --dtype f32|bf16|f16|i8      one type only; f32 by default
       --layers FILE                other layers than benches/layers.json
       --only ID,ID                 some layers only; writes to target/compare instead of docs
       --peers NAME,NAME            of ort, ov, onednn, rust, torch; all but torch by default
@@ -57,16 +57,18 @@ pub(super) enum Dtype {
     F32,
     Bf16,
     F16,
+    I8,
 }
 
 impl Dtype {
-    pub(super) const ALL: [Dtype; 3] = [Dtype::F32, Dtype::Bf16, Dtype::F16];
+    pub(super) const ALL: [Dtype; 4] = [Dtype::F32, Dtype::Bf16, Dtype::F16, Dtype::I8];
 
     pub(super) fn name(self) -> &'static str {
         match self {
             Dtype::F32 => "f32",
             Dtype::Bf16 => "bf16",
             Dtype::F16 => "f16",
+            Dtype::I8 => "i8",
         }
     }
 }
@@ -87,7 +89,10 @@ impl Contest {
     /// Whether a family of peers has anything to show.
     pub(super) fn has_family(self, family: &str) -> bool {
         match family {
-            "onednn" | "torch" => true,
+            "onednn" => true,
+            // Nobody else has a quantized operator.
+            _ if self.dtype == Dtype::I8 => false,
+            "torch" => true,
             "ov" => self.layout == Layout::Ncx,
             _ => self.layout == Layout::Ncx && self.dtype == Dtype::F32,
         }
@@ -161,7 +166,8 @@ impl Options {
             }
             "--dtype" => {
                 let dtype = Dtype::ALL.into_iter().find(|dtype| dtype.name() == value);
-                self.dtype = dtype.with_context(|| format!("`{value}` is no type; use f32, bf16 or f16"))?;
+                self.dtype =
+                    dtype.with_context(|| format!("`{value}` is no type; use f32, bf16, f16 or i8"))?;
             }
             "--layers" => {
                 self.layers = value.into();
