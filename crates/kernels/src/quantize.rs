@@ -80,7 +80,7 @@ impl<S: Simd> Rounding<S> for ByDivision<S> {
 /// The same at a third of the cycles, for 32-bit lanes. The product with the reciprocal, given as the sum of two numbers, is off
 /// by less than a unit in the last place. The remainder is exact then, and corrects it to the nearest quotient, because the
 /// first of the two is the nearest reciprocal there is (Markstein, 1990).
-struct ByReciprocal<S: Simd> {
+pub(crate) struct ByReciprocal<S: Simd> {
     reciprocal: [S::Vector; 2],
     less_scale: S::Vector,
     /// What is added to make an integer of a quotient, and what is taken away to leave that and the zero point.
@@ -109,17 +109,43 @@ impl<S: Simd> ByReciprocal<S> {
     }
 }
 
-impl<S: Simd> Rounding<S> for ByReciprocal<S> {
+impl<S: Simd> ByReciprocal<S> {
+    /// If it is possible with such a scale.
+    ///
+    /// # Safety
+    ///
+    /// The CPU must have `S`'s instruction set.
     #[inline(always)]
-    unsafe fn round(&self, real: S::Vector) -> S::Vector {
+    pub(crate) unsafe fn with(scale: f32, zero_point: f32) -> Option<Self> {
+        if !S::FUSED || size_of::<S::Scalar>() != size_of::<f32>() || !MODERATE.contains(&scale) {
+            return None;
+        }
+        // SAFETY: handed on from the caller.
+        Some(unsafe { Self::new(scale, zero_point) })
+    }
+
+    /// The quotient, not yet rounded to an integer.
+    ///
+    /// # Safety
+    ///
+    /// The CPU must have `S`'s instruction set.
+    #[inline(always)]
+    pub(crate) unsafe fn quotient(&self, real: S::Vector) -> S::Vector {
         let [reciprocal, rest] = self.reciprocal;
         // SAFETY: handed on from the caller.
         unsafe {
             let near = S::multiply_add(real, reciprocal, S::multiply(real, rest));
             let remainder = S::multiply_add(near, self.less_scale, real);
-            let quotient = S::multiply_add(remainder, reciprocal, near);
-            S::add(S::add(quotient, self.shift[0]), self.shift[1])
+            S::multiply_add(remainder, reciprocal, near)
         }
+    }
+}
+
+impl<S: Simd> Rounding<S> for ByReciprocal<S> {
+    #[inline(always)]
+    unsafe fn round(&self, real: S::Vector) -> S::Vector {
+        // SAFETY: handed on from the caller.
+        unsafe { S::add(S::add(self.quotient(real), self.shift[0]), self.shift[1]) }
     }
 }
 
@@ -171,16 +197,31 @@ pub(crate) unsafe fn with_rounding<S: Simd>(to: &Requantization<'_>, pass: impl 
         let Some((scale, zero_point)) = to.output else {
             return pass.run((single::<S>(to.bounds.0), single::<S>(to.bounds.1)), &Real);
         };
-        // What lies beyond saturates all the same.
-        let farthest = scale * NO_BYTE;
-        let within = |bound: f32| single::<S>(bound.clamp(-farthest, farthest));
-        let bounds = (within(to.bounds.0), within(to.bounds.1));
-        if S::FUSED && size_of::<S::Scalar>() == size_of::<f32>() && MODERATE.contains(&scale) {
-            pass.run(bounds, &ByReciprocal::<S>::new(scale, zero_point));
-        } else {
-            let (scale, zero_point) = (single::<S>(scale), single::<S>(zero_point));
-            pass.run(bounds, &ByDivision::<S> { scale, zero_point });
+        let bounds = bounds_of_bytes::<S>(to.bounds, scale);
+        match ByReciprocal::<S>::with(scale, zero_point) {
+            Some(rounding) => pass.run(bounds, &rounding),
+            None => {
+                let (scale, zero_point) = (single::<S>(scale), single::<S>(zero_point));
+                pass.run(bounds, &ByDivision::<S> { scale, zero_point });
+            }
         }
+    }
+}
+
+/// Bounds of real numbers of which bytes with such a scale are made: what lies beyond saturates all the same.
+///
+/// # Safety
+///
+/// The CPU must have `S`'s instruction set.
+#[inline(always)]
+pub(crate) unsafe fn bounds_of_bytes<S: Simd>(
+    (least, greatest): (f32, f32),
+    scale: f32,
+) -> (S::Vector, S::Vector) {
+    let farthest = scale * NO_BYTE;
+    // SAFETY: handed on from the caller.
+    unsafe {
+        (single::<S>(least.clamp(-farthest, farthest)), single::<S>(greatest.clamp(-farthest, farthest)))
     }
 }
 

@@ -27,7 +27,7 @@ unsafe fn integers(value: __m512, greatest: f32) -> __m512i {
 ///
 /// The CPU must have AVX-512.
 #[inline(always)]
-unsafe fn in_order(bytes: __m512i) -> __m512i {
+pub(super) unsafe fn in_order(bytes: __m512i) -> __m512i {
     // SAFETY: the caller vouches for AVX-512.
     unsafe {
         let order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);

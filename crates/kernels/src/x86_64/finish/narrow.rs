@@ -5,6 +5,7 @@ use std::arch::x86_64::*;
 use half::{bf16, f16};
 
 use super::super::avx512::{Avx512F32, below};
+use super::super::bytes::in_order;
 use super::first_lanes;
 use crate::simd::Simd;
 use crate::storage::Convert;
@@ -114,6 +115,39 @@ macro_rules! narrow_to_bytes {
 
 narrow_to_bytes!(i8);
 narrow_to_bytes!(u8);
+
+/// Bytes whose values are integers of 32 bits already, in the place of numbers, none beyond 16 bits.
+#[repr(transparent)]
+pub(super) struct Whole<Q>(Q);
+
+macro_rules! narrow_whole_numbers {
+    ($type:ty, $pack:ident) => {
+        impl Narrow for Whole<$type> {
+            #[inline(always)]
+            unsafe fn store<const STREAM: bool>(to: *mut Self, [low, high]: [__m512; 2]) {
+                // SAFETY: handed on from the caller.
+                unsafe {
+                    let words = _mm512_packs_epi32(_mm512_castps_si512(low), _mm512_castps_si512(high));
+                    let bytes = in_order($pack(words, words));
+                    _mm256_storeu_si256(to.cast(), _mm512_castsi512_si256(bytes));
+                }
+            }
+
+            #[inline(always)]
+            unsafe fn store_first(to: *mut Self, [low, high]: [__m512; 2], count: usize) {
+                // SAFETY: the caller vouches for the elements; the mask leaves out others.
+                unsafe {
+                    let words = _mm512_packs_epi32(_mm512_castps_si512(low), _mm512_castps_si512(high));
+                    let bytes = _mm512_castsi512_si256(in_order($pack(words, words)));
+                    _mm256_mask_storeu_epi8(to.cast(), below(count), bytes);
+                }
+            }
+        }
+    };
+}
+
+narrow_whole_numbers!(i8, _mm512_packs_epi16);
+narrow_whole_numbers!(u8, _mm512_packus_epi16);
 
 /// # Safety
 ///
