@@ -206,7 +206,8 @@ impl PanelPlan {
 /// Whether neighbouring rows of tiles fall into the same few sets of the caches, which do not hold many of them then.
 fn share_sets<T: Real>(axes: &[EngineAxis<'_>], order: &[usize]) -> bool {
     let along = &axes[order[order.len() - 1]];
-    (along.x_stride.unsigned_abs() * size_of::<T>()).is_multiple_of(SHARING_BYTES)
+    // Strides of an axis of one index may be anything; wrapping keeps what matters here, the low bits.
+    along.x_stride.unsigned_abs().wrapping_mul(size_of::<T>()).is_multiple_of(SHARING_BYTES)
 }
 
 /// Per axis, the positions of the longest bundle.
