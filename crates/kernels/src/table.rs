@@ -200,6 +200,7 @@ impl<T: Real> Kernels<T> {
     ///
     /// The products of every point must be readable for as many tiles as there are places for, and as many columns as
     /// there is bias for.
+    /// Where its rows go is as for [`panel`](Self::panel).
     pub unsafe fn winograd_output(&self, output: &WinogradOutput<'_, T>, out: &mut [T]) -> bool {
         // SAFETY: as for `panel`.
         unsafe { (self.winograd_output)(output, out) }

@@ -4,8 +4,8 @@
 //! is a *product*; outputs are sums of products. With `d` the inputs, `g` the weights and `y` the outputs of a *tile*,
 //! `y[j] = Σ d[j + t] · g[t]`. Along several axes, each is transformed in turn.
 
+use crate::panel::PanelRows;
 use crate::simd::Simd;
-use crate::storage::OutputRows;
 
 /// The most axes that are transformed.
 pub const MAX_WINOGRAD_AXES: usize = 3;
@@ -85,8 +85,8 @@ pub struct WinogradOutput<'a, T> {
     pub places: &'a [usize],
     /// What is added: one value per column.
     pub bias: &'a [T],
-    /// Where its columns go instead, by their distances, if they are wanted in an output.
-    pub rows: Option<(OutputRows<'a, T>, &'a [isize])>,
+    /// Where its columns go instead, per tile and output, if they are wanted in an output.
+    pub rows: Option<PanelRows<'a, T>>,
 }
 
 /// The place of an output that does not exist.
@@ -214,10 +214,9 @@ pub(crate) unsafe fn transform_output<S: Simd>(
     // SAFETY: the caller vouches for the instruction set and the products.
     unsafe {
         match output.rows {
-            Some((to, distances)) => {
-                assert!(distances.len() >= output.places.len());
-                let mut target = Rows { to, distances };
-                with_transforms!(output.filtering, axes, outputs_of::<S>(output, &mut target))
+            Some(mut rows) => {
+                assert!(rows.distances.len() >= output.places.len());
+                with_transforms!(output.filtering, axes, outputs_of::<S>(output, &mut rows))
             }
             None => with_transforms!(output.filtering, axes, outputs_of::<S>(output, &mut Places(out))),
         }
@@ -236,11 +235,6 @@ trait Target<S: Simd> {
 
 struct Places<'a, T>(&'a mut [T]);
 
-struct Rows<'a, T> {
-    to: OutputRows<'a, T>,
-    distances: &'a [isize],
-}
-
 impl<S: Simd> Target<S> for Places<'_, S::Scalar> {
     #[inline(always)]
     unsafe fn put(&mut self, _: usize, place: usize, column: usize, sums: S::Vector) {
@@ -250,7 +244,7 @@ impl<S: Simd> Target<S> for Places<'_, S::Scalar> {
     }
 }
 
-impl<S: Simd> Target<S> for Rows<'_, S::Scalar> {
+impl<S: Simd> Target<S> for PanelRows<'_, S::Scalar> {
     #[inline(always)]
     unsafe fn put(&mut self, number: usize, _: usize, column: usize, sums: S::Vector) {
         let to = self.to.first.wrapping_offset(self.distances[number]).wrapping_add(column);

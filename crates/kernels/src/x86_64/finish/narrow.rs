@@ -121,33 +121,37 @@ narrow_to_bytes!(u8);
 pub(super) struct Whole<Q>(Q);
 
 macro_rules! narrow_whole_numbers {
-    ($type:ty, $pack:ident) => {
+    ($type:ty, $narrowed:ident, $pack:ident) => {
+        /// # Safety
+        ///
+        /// The CPU must have AVX-512.
+        #[inline(always)]
+        unsafe fn $narrowed([low, high]: [__m512; 2]) -> __m256i {
+            // SAFETY: the caller vouches for AVX-512.
+            unsafe {
+                let words = _mm512_packs_epi32(_mm512_castps_si512(low), _mm512_castps_si512(high));
+                _mm512_castsi512_si256(in_order($pack(words, words)))
+            }
+        }
+
         impl Narrow for Whole<$type> {
             #[inline(always)]
-            unsafe fn store<const STREAM: bool>(to: *mut Self, [low, high]: [__m512; 2]) {
+            unsafe fn store<const STREAM: bool>(to: *mut Self, values: [__m512; 2]) {
                 // SAFETY: handed on from the caller.
-                unsafe {
-                    let words = _mm512_packs_epi32(_mm512_castps_si512(low), _mm512_castps_si512(high));
-                    let bytes = in_order($pack(words, words));
-                    _mm256_storeu_si256(to.cast(), _mm512_castsi512_si256(bytes));
-                }
+                unsafe { _mm256_storeu_si256(to.cast(), $narrowed(values)) };
             }
 
             #[inline(always)]
-            unsafe fn store_first(to: *mut Self, [low, high]: [__m512; 2], count: usize) {
+            unsafe fn store_first(to: *mut Self, values: [__m512; 2], count: usize) {
                 // SAFETY: the caller vouches for the elements; the mask leaves out others.
-                unsafe {
-                    let words = _mm512_packs_epi32(_mm512_castps_si512(low), _mm512_castps_si512(high));
-                    let bytes = _mm512_castsi512_si256(in_order($pack(words, words)));
-                    _mm256_mask_storeu_epi8(to.cast(), below(count), bytes);
-                }
+                unsafe { _mm256_mask_storeu_epi8(to.cast(), below(count), $narrowed(values)) };
             }
         }
     };
 }
 
-narrow_whole_numbers!(i8, _mm512_packs_epi16);
-narrow_whole_numbers!(u8, _mm512_packus_epi16);
+narrow_whole_numbers!(i8, whole_signed, _mm512_packs_epi16);
+narrow_whole_numbers!(u8, whole_unsigned, _mm512_packus_epi16);
 
 /// # Safety
 ///

@@ -11,11 +11,30 @@ use crate::quantize::{
     Affine, ByReciprocal, Pass, Requantization, Rounding, bounds_of_bytes, real, with_rounding,
 };
 
-/// Requantizes integers less a value per column.
-struct Requantize<'a, R> {
+/// The real numbers that integers less a value per column stand for.
+struct Reals {
     less: [__m512i; 2],
     affine: [Affine<Avx512F32>; 2],
     bounds: (__m512, __m512),
+}
+
+impl Reals {
+    /// # Safety
+    ///
+    /// The CPU must have AVX-512.
+    #[inline(always)]
+    unsafe fn of(&self, half: usize, sums: __m512) -> __m512 {
+        // SAFETY: handed on from the caller.
+        unsafe {
+            let sums = _mm512_sub_epi32(_mm512_castps_si512(sums), self.less[half]);
+            real::<Avx512F32>(_mm512_cvtepi32_ps(sums), self.affine[half], self.bounds)
+        }
+    }
+}
+
+/// Requantizes integers.
+struct Requantize<'a, R> {
+    reals: Reals,
     rounding: &'a R,
 }
 
@@ -24,11 +43,7 @@ impl<R: Rounding<Avx512F32>> Steps for Requantize<'_, R> {
     unsafe fn finished(&mut self, mut sums: [__m512; 2]) -> [__m512; 2] {
         for (half, value) in sums.iter_mut().enumerate() {
             // SAFETY: the caller vouches for AVX-512.
-            unsafe {
-                let sum = _mm512_sub_epi32(_mm512_castps_si512(*value), self.less[half]);
-                let real = real::<Avx512F32>(_mm512_cvtepi32_ps(sum), self.affine[half], self.bounds);
-                *value = self.rounding.round(real);
-            }
+            unsafe { *value = self.rounding.round(self.reals.of(half, *value)) };
         }
         sums
     }
@@ -36,9 +51,7 @@ impl<R: Rounding<Avx512F32>> Steps for Requantize<'_, R> {
 
 /// The same, if no real number can be NaN: the integers of 32 bits that bytes are made of.
 struct ToIntegers {
-    less: [__m512i; 2],
-    affine: [Affine<Avx512F32>; 2],
-    bounds: (__m512, __m512),
+    reals: Reals,
     rounding: ByReciprocal<Avx512F32>,
     zero_point: __m512i,
 }
@@ -58,21 +71,17 @@ impl ToIntegers {
         let (scale, zero_point) = to.output?;
         // SAFETY: handed on from the caller.
         unsafe {
-            let mut unusual = 0;
             for (scales, bias) in affine {
-                unusual |=
+                let unusual =
                     _mm512_fpclass_ps_mask::<UNUSUAL>(scales) | _mm512_fpclass_ps_mask::<UNUSUAL>(bias);
-            }
-            let rounding = ByReciprocal::with(scale, zero_point)?;
-            if unusual != 0 {
-                return None;
+                if unusual != 0 {
+                    return None;
+                }
             }
             let bounds = bounds_of_bytes::<Avx512F32>(to.bounds, scale);
             Some(ToIntegers {
-                less,
-                affine,
-                bounds,
-                rounding,
+                reals: Reals { less, affine, bounds },
+                rounding: ByReciprocal::with(scale, zero_point)?,
                 zero_point: _mm512_set1_epi32(zero_point as i32),
             })
         }
@@ -86,9 +95,8 @@ impl Steps for ToIntegers {
         for (half, value) in sums.iter_mut().enumerate() {
             // SAFETY: the caller vouches for AVX-512.
             unsafe {
-                let sum = _mm512_sub_epi32(_mm512_castps_si512(*value), self.less[half]);
-                let real = real::<Avx512F32>(_mm512_cvtepi32_ps(sum), self.affine[half], self.bounds);
-                let integers = _mm512_cvt_roundps_epi32::<NEAREST>(self.rounding.quotient(real));
+                let quotient = self.rounding.quotient(self.reals.of(half, *value));
+                let integers = _mm512_cvt_roundps_epi32::<NEAREST>(quotient);
                 *value = _mm512_castsi512_ps(_mm512_add_epi32(integers, self.zero_point));
             }
         }
@@ -108,7 +116,8 @@ struct StoreRequantized<'a, Q> {
 impl<Q: Narrow> Pass<Avx512F32> for StoreRequantized<'_, Q> {
     #[inline(always)]
     unsafe fn run(self, bounds: (__m512, __m512), rounding: &impl Rounding<Avx512F32>) {
-        let mut steps = Requantize { less: self.less, affine: self.affine, bounds, rounding };
+        let mut steps =
+            Requantize { reals: Reals { less: self.less, affine: self.affine, bounds }, rounding };
         // SAFETY: handed on from the caller.
         unsafe {
             if self.stream {

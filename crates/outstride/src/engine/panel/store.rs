@@ -58,17 +58,16 @@ impl<'a, T: Real> PositionStore<'a, T> {
         PositionStore { site, member, width: prepared.width(), pieces, runs, base, rows }
     }
 
-    /// Where kernels can write rows at the distances of positions.
-    pub(super) fn rows(&self) -> Option<OutputRows<'_, T>> {
-        self.rows
+    /// Where kernels can write rows at these distances, each that of a position.
+    pub(super) fn rows<'d>(&'d self, distances: &'d [isize]) -> Option<PanelRows<'d, T>> {
+        self.rows.map(|to| PanelRows { to, distances })
     }
 
     /// Where a kernel can write the rows of a tile.
     pub(super) fn rows_of_tile(&self, tile: usize) -> Option<PanelRows<'_, T>> {
         let positions = self.site.positions;
         let piece = &positions.pieces[tile];
-        let distances = &positions.outputs[piece.first..piece.first + piece.count];
-        self.rows.map(|to| PanelRows { to, distances })
+        self.rows(&positions.outputs[piece.first..piece.first + piece.count])
     }
 
     /// Stores the sums of some pieces, given those of their tiles from `first` on, `tile_len` apart.

@@ -223,7 +223,7 @@ impl<T: Real> WinogradSums<'_, T> {
             points: &points,
             places,
             bias: prepared.bias,
-            rows: store.and_then(PositionStore::rows).map(|rows| (rows, outputs)),
+            rows: store.and_then(|store| store.rows(outputs)),
         };
         let begin = panels.place(panel, member, 0);
         let sums = &mut sums[begin..];
