@@ -26,12 +26,12 @@ const NO_BYTE: f32 = 1024.0;
 /// quotients of 1/4, which round to zero, steps may.
 const MODERATE: std::ops::Range<f32> = 1e-30..1e30;
 
-/// Where the sums of a column are read from.
+/// How sums are read.
 pub(crate) trait Sums<S: Simd> {
     /// # Safety
     ///
     /// The CPU must have `S`'s instruction set, and a vector must be readable.
-    unsafe fn read(&self, from: *const S::Scalar, column: usize) -> S::Vector;
+    unsafe fn read(&self, from: *const S::Scalar) -> S::Vector;
 }
 
 /// Sums that are stored as what they are computed with.
@@ -39,7 +39,7 @@ struct AsTheyAre;
 
 impl<S: Simd> Sums<S> for AsTheyAre {
     #[inline(always)]
-    unsafe fn read(&self, from: *const S::Scalar, _column: usize) -> S::Vector {
+    unsafe fn read(&self, from: *const S::Scalar) -> S::Vector {
         // SAFETY: handed on from the caller.
         unsafe { S::load(from) }
     }
@@ -248,14 +248,14 @@ impl<S: Simd, R: Sums<S>> Pass<S> for InPlace<'_, S, R> {
                 let rows = values.chunks_exact_mut(width).map(|row| &mut row[column..column + lanes]);
                 if lanes == S::LANES {
                     for row in rows {
-                        let sums = sums.read(row.as_ptr(), column);
+                        let sums = sums.read(row.as_ptr());
                         S::store(row.as_mut_ptr(), rounding.round(real::<S>(sums, affine, bounds)));
                     }
                 } else {
                     for row in rows {
                         let mut padded = [S::Scalar::default(); MAX_LANES];
                         padded[..lanes].copy_from_slice(row);
-                        let sums = sums.read(padded.as_ptr(), column);
+                        let sums = sums.read(padded.as_ptr());
                         S::store(padded.as_mut_ptr(), rounding.round(real::<S>(sums, affine, bounds)));
                         row.copy_from_slice(&padded[..lanes]);
                     }

@@ -90,8 +90,31 @@ pub struct MatrixBlock<'a> {
     pub fetch: *const u16,
     /// `[tile of rows][row][column]`
     pub out: *mut f32,
-    /// Whether `out` holds sums to add to.
-    pub resume: bool,
+    /// What is there before.
+    pub begin: Begin<'a>,
+}
+
+/// What is added to.
+#[derive(Clone, Copy, Debug)]
+pub enum Begin<'a> {
+    /// Nothing.
+    Zeros,
+    /// An integer per column.
+    Columns(&'a [i32]),
+    /// The sums that are there already.
+    Sums,
+}
+
+impl MatrixBlock<'_> {
+    /// Where to load the sums from that are added to, how far apart the rows of a tile are there, and how far those of the next
+    /// tile of rows, in bytes, given both for the sums of this block. Nowhere if there are none.
+    pub(crate) fn begin(&self, row: usize, tile: usize) -> (*const u8, usize, usize) {
+        match self.begin {
+            Begin::Zeros => (std::ptr::null(), 0, 0),
+            Begin::Columns(values) => (values.as_ptr().cast(), 0, 0),
+            Begin::Sums => (self.out.cast_const().cast(), row, tile),
+        }
+    }
 }
 
 /// The functions that work on tiles.
@@ -155,10 +178,13 @@ pub(crate) struct ByteKernels {
     pub(crate) turn_rows: [TurnKernel<u8, ()>; 2],
     /// What copying adds to signed inputs.
     pub(crate) signed_offset: u8,
-    pub(crate) requantize: unsafe fn(&mut [f32], &[i32], &Requantization<'_>),
+    pub(crate) requantize: unsafe fn(&mut [f32], &Requantization<'_>),
     pub(crate) requantize_to_i8: RequantizeKernel,
     pub(crate) requantize_to_u8: RequantizeKernel,
     pub(crate) requantize_to_f32: RequantizeKernel,
+    pub(crate) turn_to_i8: RequantizeTurnedKernel,
+    pub(crate) turn_to_u8: RequantizeTurnedKernel,
+    pub(crate) turn_to_f32: RequantizeTurnedKernel,
 }
 
 impl ByteKernels {
@@ -168,6 +194,16 @@ impl ByteKernels {
             DType::I8 => Some(self.requantize_to_i8),
             DType::U8 => Some(self.requantize_to_u8),
             DType::F32 => Some(self.requantize_to_f32),
+            _ => None,
+        }
+    }
+
+    /// The same where rows become columns.
+    fn turn_to(&self, dtype: DType) -> Option<RequantizeTurnedKernel> {
+        match dtype {
+            DType::I8 => Some(self.turn_to_i8),
+            DType::U8 => Some(self.turn_to_u8),
+            DType::F32 => Some(self.turn_to_f32),
             _ => None,
         }
     }
@@ -191,7 +227,11 @@ pub(crate) type FinishTurnedKernel =
     unsafe fn((*const f32, &[isize]), &[f32], (f32, f32), (*mut u8, isize), bool) -> bool;
 
 /// See [`MatrixSession::finish_bytes`].
-pub(crate) type RequantizeKernel = unsafe fn(&FinishedRows<'_>, &[i32], &Requantization<'_>, *mut u8, bool);
+pub(crate) type RequantizeKernel = unsafe fn(&FinishedRows<'_>, &Requantization<'_>, *mut u8, bool);
+
+/// See [`MatrixSession::finish_bytes_turned`].
+pub(crate) type RequantizeTurnedKernel =
+    unsafe fn((*const f32, &[isize]), &Requantization<'_>, (*mut u8, isize), bool) -> bool;
 
 /// See [`MatrixSession::copy_rows`].
 pub(crate) type CopyKernel<Q, R> = unsafe fn(*const Q, isize, usize, usize, *mut u16, (usize, usize)) -> R;

@@ -3,7 +3,7 @@
 use outstride_spec::DType;
 
 use super::{
-    BYTE_ROW, FINISHED_COLUMNS, FinishedRows, MatrixBlock, MatrixKernels, MatrixStep, PART_ROW, PARTS,
+    BYTE_ROW, Begin, FINISHED_COLUMNS, FinishedRows, MatrixBlock, MatrixKernels, MatrixStep, PART_ROW, PARTS,
     PartKernels, PartRows, TILE_ROWS, are_bytes, parts_of_dtype,
 };
 use crate::quantize::Requantization;
@@ -111,34 +111,45 @@ impl MatrixSession {
 
     /// As [`multiply`](Self::multiply), for bytes: the sums are integers of 32 bits.
     ///
+    /// # Panics
+    ///
+    /// If they begin with integers, but not one per column.
+    ///
     /// # Safety
     ///
     /// As [`multiply`](Self::multiply).
     pub unsafe fn multiply_bytes(&self, signed: bool, column_tiles: usize, block: &MatrixBlock<'_>) {
+        if let Begin::Columns(values) = block.begin {
+            assert!(values.len() == column_tiles * TILE_ROWS);
+        }
         // SAFETY: as for `multiply`.
         unsafe { (self.kernels.bytes.blocks[usize::from(signed)][column_tiles - 1])(block) }
     }
 
     /// As [`Kernels::requantize`](crate::Kernels::requantize), of the integers that
-    /// [`multiply_bytes`](Self::multiply_bytes) left, less a value per column.
+    /// [`multiply_bytes`](Self::multiply_bytes) left.
     ///
     /// # Panics
     ///
-    /// If there are not as many scales and biases as values to subtract, whole vectors of them.
-    pub fn requantize(&self, sums: &mut [f32], less: &[i32], to: &Requantization<'_>) {
-        let width = less.len();
-        assert!(width.is_multiple_of(TILE_ROWS) && to.scales.len() == width && to.bias.len() == width);
-        // SAFETY: the session has the instructions; the columns were just checked.
-        unsafe { (self.kernels.bytes.requantize)(sums, less, to) }
+    /// If there are not as many scales as biases.
+    pub fn requantize(&self, sums: &mut [f32], to: &Requantization<'_>) {
+        assert!(to.scales.len() == to.bias.len());
+        // SAFETY: the session has the instructions.
+        unsafe { (self.kernels.bytes.requantize)(sums, to) }
     }
 
     /// Computes a block of numbers in so many parts, with so many tiles of columns (1 or 2).
+    ///
+    /// # Panics
+    ///
+    /// If they begin with integers.
     ///
     /// # Safety
     ///
     /// Every step's inputs and weights must be readable at all tiles and parts, and `out` writable for four tiles. No
     /// other session of this thread may have ended since this one began: it gave the thread's tiles back.
     pub unsafe fn multiply(&self, parts: usize, column_tiles: usize, block: &MatrixBlock<'_>) {
+        assert!(!matches!(block.begin, Begin::Columns(_)), "these sums are no integers");
         // SAFETY: the session has the instructions, and configured the tiles; the caller vouches for the rest.
         unsafe { (self.parts().blocks[parts - 1][column_tiles - 1])(block) }
     }
@@ -159,7 +170,7 @@ impl MatrixSession {
             steps: &steps,
             fetch: weights.as_ptr(),
             out: out.as_mut_ptr(),
-            resume: true,
+            begin: Begin::Sums,
         };
         for _ in 0..rounds {
             // SAFETY: inputs and weights have all parts of two tiles, and there is room for four tiles of sums.
@@ -244,12 +255,12 @@ impl MatrixSession {
         unsafe { finish(from, bias, bounds, (output.at(first), stride), stream) }
     }
 
-    /// Finishes the integers that [`multiply_bytes`](Self::multiply_bytes) left, less a value per column, as
-    /// [`finish`](Self::finish) does sums. Returns whether there is a kernel for the output's type.
+    /// Finishes the integers that [`multiply_bytes`](Self::multiply_bytes) left as [`finish`](Self::finish) does sums. Returns
+    /// whether there is a kernel for the output's type.
     ///
     /// # Panics
     ///
-    /// If there are too many columns, not as many values, scales and biases, or an element would lie outside the output.
+    /// If there are too many columns, not as many scales and biases, or an element would lie outside the output.
     ///
     /// # Safety
     ///
@@ -257,18 +268,45 @@ impl MatrixSession {
     pub unsafe fn finish_bytes(
         &self,
         from: &FinishedRows<'_>,
-        less: &[i32],
         to: &Requantization<'_>,
         output: &Output<'_, f32>,
         first: isize,
         stream: bool,
     ) -> bool {
         let columns = from.columns;
-        assert!(less.len() == columns && to.scales.len() == columns && to.bias.len() == columns);
+        assert!(to.scales.len() == columns && to.bias.len() == columns);
         let Some(requantize) = self.kernels.bytes.requantize_to(output.dtype()) else { return false };
         // SAFETY: the session has the instructions; the caller vouches for the rest.
-        unsafe { requantize(from, less, to, self.target(from, output, first), stream) };
+        unsafe { requantize(from, to, self.target(from, output, first), stream) };
         true
+    }
+
+    /// Finishes integers as [`finish_bytes`](Self::finish_bytes) does, and writes them as [`finish_turned`](Self::finish_turned)
+    /// does. Returns whether it could; otherwise what was written is of no use.
+    ///
+    /// # Panics
+    ///
+    /// If there are not as many scales as biases, or an element would lie outside the output.
+    ///
+    /// # Safety
+    ///
+    /// As [`finish_turned`](Self::finish_turned).
+    pub unsafe fn finish_bytes_turned(
+        &self,
+        from: (*const f32, &[isize]),
+        to: &Requantization<'_>,
+        output: &Output<'_, f32>,
+        (first, stride): (isize, isize),
+        stream: bool,
+    ) -> bool {
+        let columns = to.scales.len();
+        assert!(to.bias.len() == columns);
+        let Some(turn) = self.kernels.bytes.turn_to(output.dtype()) else { return false };
+        if columns > 0 {
+            output.check_columns(first, stride, columns, from.1.len());
+        }
+        // SAFETY: the session has the instructions; the caller vouches for the rest.
+        unsafe { turn(from, to, (output.at(first), stride), stream) }
     }
 
     /// Where an index of the output lies, to which the rows' distances are added.

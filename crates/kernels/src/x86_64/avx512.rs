@@ -45,8 +45,7 @@ impl Simd for Avx512F32 {
 
     #[inline(always)]
     unsafe fn mask(from: usize, to: usize) -> __mmask16 {
-        let below = |lane: usize| ((1u32 << lane.min(16)) - 1) as __mmask16;
-        below(to) & !below(from)
+        (below(to) & !below(from)) as __mmask16
     }
 
     #[inline(always)]
@@ -195,8 +194,7 @@ impl Simd for Avx512F64 {
 
     #[inline(always)]
     unsafe fn mask(from: usize, to: usize) -> __mmask8 {
-        let below = |lane: usize| ((1u32 << lane.min(8)) - 1) as __mmask8;
-        below(to) & !below(from)
+        (below(to) & !below(from)) as __mmask8
     }
 
     #[inline(always)]
@@ -313,8 +311,8 @@ convert_itself! {
     {} f64, Avx512F64;
 }
 
-/// The first so many lanes of 32.
+/// The first so many lanes of 64; of fewer, in the low bits.
 #[inline(always)]
-pub(super) fn below(lanes: usize) -> __mmask32 {
-    if lanes >= 32 { __mmask32::MAX } else { (1 << lanes) - 1 }
+pub(super) fn below(lanes: usize) -> __mmask64 {
+    if lanes >= 64 { __mmask64::MAX } else { (1 << lanes) - 1 }
 }

@@ -3,7 +3,7 @@
 
 use std::arch::x86_64::*;
 
-use super::avx512::Avx512F32;
+use super::avx512::{Avx512F32, below};
 use crate::matrix::BYTE_ROW;
 use crate::quantize::{Requantization, Sums, requantize_from};
 
@@ -34,11 +34,6 @@ pub(super) unsafe fn copy_rows<const FLIP: u8>(
             }
         }
     }
-}
-
-/// The first so many lanes of 64.
-fn below(lanes: usize) -> __mmask64 {
-    if lanes >= 64 { __mmask64::MAX } else { (1 << lanes) - 1 }
 }
 
 /// As [`copy_rows`], of positions side by side and channels at some distances.
@@ -95,29 +90,24 @@ pub(super) unsafe fn turn_rows<const FLIP: u8>(
     }
 }
 
-/// Integers less a value per column.
-struct Integers<'a> {
-    less: &'a [i32],
-}
+/// Sums that are integers.
+struct Integers;
 
-impl Sums<Avx512F32> for Integers<'_> {
+impl Sums<Avx512F32> for Integers {
     #[inline(always)]
-    unsafe fn read(&self, from: *const f32, column: usize) -> __m512 {
-        // SAFETY: the caller vouches for AVX-512 and 16 elements of 32 bits; there is a value for each of their columns.
-        unsafe {
-            let less = _mm512_loadu_si512(self.less.as_ptr().add(column).cast());
-            _mm512_cvtepi32_ps(_mm512_sub_epi32(_mm512_loadu_si512(from.cast()), less))
-        }
+    unsafe fn read(&self, from: *const f32) -> __m512 {
+        // SAFETY: the caller vouches for AVX-512 and 16 elements of 32 bits.
+        unsafe { _mm512_cvtepi32_ps(_mm512_loadu_si512(from.cast())) }
     }
 }
 
-/// Requantizes the integers that products of bytes left, in rows of columns, less a value per column.
+/// Requantizes the integers that products of bytes left, in rows of columns.
 ///
 /// # Safety
 ///
-/// The CPU must have AVX-512; there must be a scale for every value to subtract, and whole vectors of them.
+/// The CPU must have AVX-512.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
-pub(super) unsafe fn requantize(sums: &mut [f32], less: &[i32], to: &Requantization<'_>) {
-    // SAFETY: the caller vouches for AVX-512 and the columns.
-    unsafe { requantize_from::<Avx512F32>(sums, to, &Integers { less }) }
+pub(super) unsafe fn requantize(sums: &mut [f32], to: &Requantization<'_>) {
+    // SAFETY: the caller vouches for AVX-512.
+    unsafe { requantize_from::<Avx512F32>(sums, to, &Integers) }
 }

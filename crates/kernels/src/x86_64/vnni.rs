@@ -7,7 +7,7 @@ use std::arch::x86_64::*;
 
 use super::{byte_rows, finish};
 use crate::fetch::fetch;
-use crate::matrix::{BYTE_ROW, ByteKernels, FETCHED_BY_STEP, MatrixBlock, MatrixKernels, TILE_ROWS};
+use crate::matrix::{BYTE_ROW, Begin, ByteKernels, FETCHED_BY_STEP, MatrixBlock, MatrixKernels, TILE_ROWS};
 
 /// What is added to signed inputs.
 const SIGNED_OFFSET: u8 = 0x80;
@@ -39,10 +39,15 @@ unsafe fn multiply<const ROW_TILES: usize, const COLUMN_TILES: usize, const ROWS
         let mut sums = [[_mm512_setzero_si512(); COLUMN_TILES]; ROWS];
         // SAFETY: the caller vouches for the steps' inputs and weights, and for the output.
         unsafe {
-            if block.resume {
+            let (begin, pitch) = match block.begin {
+                Begin::Zeros => (out.cast_const(), 0),
+                Begin::Columns(values) => (values.as_ptr().cast(), 0),
+                Begin::Sums => (out.cast_const(), COLUMN_TILES),
+            };
+            if !matches!(block.begin, Begin::Zeros) {
                 for (row, sums) in sums.iter_mut().enumerate() {
                     for (column, sum) in sums.iter_mut().enumerate() {
-                        *sum = out.add(row * COLUMN_TILES + column).read_unaligned();
+                        *sum = begin.add(row * pitch + column).read_unaligned();
                     }
                 }
             }
@@ -90,6 +95,9 @@ pub(crate) const KERNELS: MatrixKernels = MatrixKernels {
         requantize_to_i8: finish::requantize_i8,
         requantize_to_u8: finish::requantize_u8,
         requantize_to_f32: finish::requantize_f32,
+        turn_to_i8: finish::turn_i8,
+        turn_to_u8: finish::turn_u8,
+        turn_to_f32: finish::turn_reals,
     },
     range_of: finish::range_of,
 };

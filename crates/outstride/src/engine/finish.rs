@@ -38,16 +38,16 @@ impl Finish<'_> {
         }
     }
 
-    /// Finishes the integers that tiles of bytes left, less a value per column.
+    /// Finishes the integers that tiles of bytes left.
     pub(crate) fn apply_to_integers<T: Real>(
         &self,
         kernels: &Kernels<T>,
         sums: &mut [T],
         scales: Scales<'_>,
-        (session, less): (&MatrixSession, &[i32]),
+        session: &MatrixSession,
     ) {
         self.requantize(kernels, sums, scales, |sums, to| match T::as_f32_mut(sums) {
-            Some(sums) => session.requantize(sums, less, to),
+            Some(sums) => session.requantize(sums, to),
             None => unreachable!("matrix tiles compute 32-bit numbers"),
         });
     }

@@ -60,6 +60,7 @@ macro_rules! two_by_two {
         pub(super) unsafe fn $name(block: &MatrixBlock<'_>) {
             // One part has no next one.
             let part_bytes = if $parts > 1 { block.part_stride * size_of::<u16>() } else { 0 };
+            let (begin, begin_row, begin_tile) = block.begin(128, 2048);
             // SAFETY: the caller vouches for all of it. Inputs and weights are read 16 rows of 64 bytes at a time.
             unsafe {
                 asm!(
@@ -68,11 +69,11 @@ macro_rules! two_by_two {
                     zero_sums!(),
                     "jmp 3f",
                     "2:",
-                    "lea {first}, [{out} + 2048]",
-                    "tileloadd tmm0, [{out} + {pitch}]",
-                    "tileloadd tmm1, [{out} + {pitch} + 64]",
-                    "tileloadd tmm2, [{first} + {pitch}]",
-                    "tileloadd tmm3, [{first} + {pitch} + 64]",
+                    "tileloadd tmm0, [{offset} + {first}]",
+                    "tileloadd tmm1, [{offset} + {first} + 64]",
+                    "add {offset}, {second}",
+                    "tileloadd tmm2, [{offset} + {first}]",
+                    "tileloadd tmm3, [{offset} + {first} + 64]",
                     "3:",
                     "test {count}, {count}",
                     "jz 5f",
@@ -100,10 +101,10 @@ macro_rules! two_by_two {
                     step = inout(reg) block.steps.as_ptr() => _,
                     count = inout(reg) block.steps.len() => _,
                     fetch = inout(reg) block.fetch => _,
-                    offset = inout(reg) u64::from(block.resume) => _,
+                    offset = inout(reg) begin => _,
                     weights = out(reg) _,
-                    first = out(reg) _,
-                    second = out(reg) _,
+                    first = inout(reg) begin_row => _,
+                    second = inout(reg) begin_tile => _,
                     out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
                     out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
                     options(nostack),
@@ -203,6 +204,7 @@ macro_rules! four_by_one {
         pub(super) unsafe fn $name(block: &MatrixBlock<'_>) {
             // One part has no next one.
             let part_bytes = if $parts > 1 { block.part_stride * size_of::<u16>() } else { 0 };
+            let (begin, begin_row, begin_tile) = block.begin(64, 1024);
             // SAFETY: the caller vouches for all of it. Inputs and weights are read 16 rows of 64 bytes at a time.
             unsafe {
                 asm!(
@@ -211,10 +213,13 @@ macro_rules! four_by_one {
                     zero_sums!(),
                     "jmp 3f",
                     "2:",
-                    "tileloadd tmm0, [{out} + {row}]",
-                    "tileloadd tmm1, [{out} + {row} + 1024]",
-                    "tileloadd tmm2, [{out} + {row} + 2048]",
-                    "tileloadd tmm3, [{out} + {row} + 3072]",
+                    "tileloadd tmm0, [{offset} + {first}]",
+                    "add {offset}, {weights}",
+                    "tileloadd tmm1, [{offset} + {first}]",
+                    "add {offset}, {weights}",
+                    "tileloadd tmm2, [{offset} + {first}]",
+                    "add {offset}, {weights}",
+                    "tileloadd tmm3, [{offset} + {first}]",
                     "3:",
                     "test {count}, {count}",
                     "jz 5f",
@@ -240,9 +245,9 @@ macro_rules! four_by_one {
                     step = inout(reg) block.steps.as_ptr() => _,
                     count = inout(reg) block.steps.len() => _,
                     fetch = inout(reg) block.fetch => _,
-                    offset = inout(reg) u64::from(block.resume) => _,
-                    weights = out(reg) _,
-                    first = out(reg) _,
+                    offset = inout(reg) begin => _,
+                    weights = inout(reg) begin_tile => _,
+                    first = inout(reg) begin_row => _,
                     out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
                     out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
                     options(nostack),

@@ -134,6 +134,9 @@ pub(crate) const KERNELS: MatrixKernels = MatrixKernels {
         requantize_to_i8: finish::requantize_i8,
         requantize_to_u8: finish::requantize_u8,
         requantize_to_f32: finish::requantize_f32,
+        turn_to_i8: finish::turn_i8,
+        turn_to_u8: finish::turn_u8,
+        turn_to_f32: finish::turn_reals,
     },
     range_of: finish::range_of,
 };

@@ -125,7 +125,7 @@ pub(super) unsafe fn copy_rows(
             // SAFETY: the caller vouches for the channels of the position, and for the rows; the mask leaves out others.
             unsafe {
                 let from = source.offset(position as isize * stride).add(first);
-                let row = _mm512_maskz_loadu_epi16(below(channels - first), from.cast());
+                let row = _mm512_maskz_loadu_epi16(below(channels - first) as __mmask32, from.cast());
                 found |= tiny(row);
                 _mm512_storeu_si512(target.add(position * pitch + number * step).cast(), row);
             }
@@ -156,7 +156,7 @@ pub(super) unsafe fn turn_rows(
     };
     for first in (0..count).step_by(32) {
         let there = (count - first).min(32);
-        let mask = below(there);
+        let mask = below(there) as __mmask32;
         // Pairs of channels: positions 0 to 3 and 4 to 7 of every eight.
         let mut pairs = [[_mm512_setzero_ps(); 16]; 2];
         for pair in 0..16 {

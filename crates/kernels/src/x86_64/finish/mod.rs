@@ -10,7 +10,7 @@ use std::arch::x86_64::*;
 use super::avx512::{Avx512F32, below};
 use crate::simd::Simd;
 
-pub(super) use requantize::{requantize_f32, requantize_i8, requantize_u8};
+pub(super) use requantize::{requantize_f32, requantize_i8, requantize_u8, turn_i8, turn_reals, turn_u8};
 pub(super) use rows::{finish_bf16, finish_f16, finish_f32};
 pub(super) use turned::{turn_bf16, turn_f16, turn_f32};
 
@@ -55,7 +55,7 @@ impl<const BOUNDED: bool> Steps for AddBias<BOUNDED> {
 #[inline(always)]
 fn first_lanes(count: usize) -> [__mmask16; 2] {
     let mask = below(count);
-    [mask as u16, (mask >> 16) as u16]
+    [mask as __mmask16, (mask >> 16) as __mmask16]
 }
 
 /// As many values as there are columns, in two vectors.

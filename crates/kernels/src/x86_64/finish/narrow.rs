@@ -1,6 +1,7 @@
 //! The types that finished sums are stored in.
 
 use std::arch::x86_64::*;
+use std::marker::PhantomData;
 
 use half::{bf16, f16};
 
@@ -11,21 +12,32 @@ use crate::simd::Simd;
 use crate::storage::Convert;
 
 /// How two vectors of usual numbers become neighbours in memory.
-pub(super) trait Narrow: Sized {
+pub(super) trait Narrow {
+    type Element;
+
     /// # Safety
     ///
     /// The CPU must have AVX-512, for bf16 with BF16; 32 elements must be writable, from the begin of a line on to `STREAM`.
-    unsafe fn store<const STREAM: bool>(to: *mut Self, values: [__m512; 2]);
+    unsafe fn store<const STREAM: bool>(&self, to: *mut Self::Element, values: [__m512; 2]);
 
     /// # Safety
     ///
     /// The CPU must have AVX-512, for bf16 with BF16; as many elements must be writable.
-    unsafe fn store_first(to: *mut Self, values: [__m512; 2], count: usize);
+    unsafe fn store_first(&self, to: *mut Self::Element, values: [__m512; 2], count: usize);
 }
 
-impl Narrow for f32 {
+/// Numbers become the nearest ones of a type.
+pub(super) struct Nearest<Q>(PhantomData<Q>);
+
+impl<Q> Nearest<Q> {
+    pub(super) const NEW: Self = Nearest(PhantomData);
+}
+
+impl Narrow for Nearest<f32> {
+    type Element = f32;
+
     #[inline(always)]
-    unsafe fn store<const STREAM: bool>(to: *mut f32, values: [__m512; 2]) {
+    unsafe fn store<const STREAM: bool>(&self, to: *mut f32, values: [__m512; 2]) {
         for (half, value) in values.into_iter().enumerate() {
             // SAFETY: handed on from the caller.
             unsafe {
@@ -36,7 +48,7 @@ impl Narrow for f32 {
     }
 
     #[inline(always)]
-    unsafe fn store_first(to: *mut f32, values: [__m512; 2], count: usize) {
+    unsafe fn store_first(&self, to: *mut f32, values: [__m512; 2], count: usize) {
         let masks = first_lanes(count);
         for (half, value) in values.into_iter().enumerate() {
             // SAFETY: the caller vouches for the elements; the mask leaves out others.
@@ -56,7 +68,7 @@ pub(super) trait Half: Narrow {
 /// Types of 16 bits, given how two vectors become one.
 macro_rules! narrow_to_halves {
     ($type:ty, $narrowed:ident) => {
-        impl Half for $type {
+        impl Half for Nearest<$type> {
             #[inline(always)]
             unsafe fn narrowed(values: [__m512; 2]) -> __m512i {
                 // SAFETY: handed on from the caller.
@@ -64,9 +76,11 @@ macro_rules! narrow_to_halves {
             }
         }
 
-        impl Narrow for $type {
+        impl Narrow for Nearest<$type> {
+            type Element = $type;
+
             #[inline(always)]
-            unsafe fn store<const STREAM: bool>(to: *mut $type, values: [__m512; 2]) {
+            unsafe fn store<const STREAM: bool>(&self, to: *mut $type, values: [__m512; 2]) {
                 // SAFETY: handed on from the caller.
                 unsafe {
                     let line = $narrowed(values);
@@ -79,9 +93,9 @@ macro_rules! narrow_to_halves {
             }
 
             #[inline(always)]
-            unsafe fn store_first(to: *mut $type, values: [__m512; 2], count: usize) {
+            unsafe fn store_first(&self, to: *mut $type, values: [__m512; 2], count: usize) {
                 // SAFETY: the caller vouches for the elements; the mask leaves out others.
-                unsafe { _mm512_mask_storeu_epi16(to.cast(), below(count), $narrowed(values)) };
+                unsafe { _mm512_mask_storeu_epi16(to.cast(), below(count) as __mmask32, $narrowed(values)) };
             }
         }
     };
@@ -93,15 +107,17 @@ narrow_to_halves!(f16, to_f16);
 /// Bytes, which do not fill a line.
 macro_rules! narrow_to_bytes {
     ($type:ty) => {
-        impl Narrow for $type {
+        impl Narrow for Nearest<$type> {
+            type Element = $type;
+
             #[inline(always)]
-            unsafe fn store<const STREAM: bool>(to: *mut $type, values: [__m512; 2]) {
+            unsafe fn store<const STREAM: bool>(&self, to: *mut $type, values: [__m512; 2]) {
                 // SAFETY: handed on from the caller.
                 unsafe { <Avx512F32 as Convert<$type>>::store_two_as(to, values) };
             }
 
             #[inline(always)]
-            unsafe fn store_first(to: *mut $type, values: [__m512; 2], count: usize) {
+            unsafe fn store_first(&self, to: *mut $type, values: [__m512; 2], count: usize) {
                 let masks = first_lanes(count);
                 for (half, value) in values.into_iter().enumerate() {
                     let to = to.wrapping_add(Avx512F32::LANES * half);
@@ -116,42 +132,105 @@ macro_rules! narrow_to_bytes {
 narrow_to_bytes!(i8);
 narrow_to_bytes!(u8);
 
-/// Bytes whose values are integers of 32 bits already, in the place of numbers, none beyond 16 bits.
-#[repr(transparent)]
-pub(super) struct Whole<Q>(Q);
+/// Integers of 32 bits, in the place of numbers, become bytes: a zero point is added, and what is out of bounds saturates.
+pub(super) struct Whole<Q> {
+    /// Words.
+    zero_point: __m512i,
+    /// Bytes.
+    bounds: (__m512i, __m512i),
+    bytes: PhantomData<Q>,
+}
 
 macro_rules! narrow_whole_numbers {
-    ($type:ty, $narrowed:ident, $pack:ident) => {
-        /// # Safety
-        ///
-        /// The CPU must have AVX-512.
-        #[inline(always)]
-        unsafe fn $narrowed([low, high]: [__m512; 2]) -> __m256i {
-            // SAFETY: the caller vouches for AVX-512.
-            unsafe {
-                let words = _mm512_packs_epi32(_mm512_castps_si512(low), _mm512_castps_si512(high));
-                _mm512_castsi512_si256(in_order($pack(words, words)))
+    ($type:ty, $pack:ident, $max:ident, $min:ident) => {
+        impl Whole<$type> {
+            /// Those of quotients by a scale, given the bounds of what was divided.
+            ///
+            /// # Safety
+            ///
+            /// The CPU must have AVX-512.
+            #[inline(always)]
+            pub(super) unsafe fn new(bounds: (f32, f32), (scale, zero_point): (f32, f32)) -> Self {
+                // Dividing, rounding and saturating do not change an order, so that bounds may come last.
+                let bound = |real: f32| ((real / scale).round_ties_even() + zero_point) as $type as i8;
+                let bounds = (bound(bounds.0), bound(bounds.1));
+                // SAFETY: handed on from the caller.
+                unsafe {
+                    Whole {
+                        zero_point: _mm512_set1_epi16(zero_point as i16),
+                        bounds: (_mm512_set1_epi8(bounds.0), _mm512_set1_epi8(bounds.1)),
+                        bytes: PhantomData,
+                    }
+                }
             }
         }
 
-        impl Narrow for Whole<$type> {
+        impl Bytes for Whole<$type> {
             #[inline(always)]
-            unsafe fn store<const STREAM: bool>(to: *mut Self, values: [__m512; 2]) {
+            unsafe fn narrowed(&self, [a, b, c, d]: [__m512; 4]) -> __m512i {
                 // SAFETY: handed on from the caller.
-                unsafe { _mm256_storeu_si256(to.cast(), $narrowed(values)) };
-            }
-
-            #[inline(always)]
-            unsafe fn store_first(to: *mut Self, values: [__m512; 2], count: usize) {
-                // SAFETY: the caller vouches for the elements; the mask leaves out others.
-                unsafe { _mm256_mask_storeu_epi8(to.cast(), below(count), $narrowed(values)) };
+                unsafe {
+                    let (low, high) = (self.words(a, b), self.words(c, d));
+                    $min($max($pack(low, high), self.bounds.0), self.bounds.1)
+                }
             }
         }
     };
 }
 
-narrow_whole_numbers!(i8, whole_signed, _mm512_packs_epi16);
-narrow_whole_numbers!(u8, whole_unsigned, _mm512_packus_epi16);
+narrow_whole_numbers!(i8, _mm512_packs_epi16, _mm512_max_epi8, _mm512_min_epi8);
+narrow_whole_numbers!(u8, _mm512_packus_epi16, _mm512_max_epu8, _mm512_min_epu8);
+
+impl<Q> Whole<Q> {
+    /// Two vectors as one of words, with the zero point.
+    ///
+    /// # Safety
+    ///
+    /// The CPU must have AVX-512.
+    #[inline(always)]
+    unsafe fn words(&self, low: __m512, high: __m512) -> __m512i {
+        // SAFETY: handed on from the caller.
+        unsafe {
+            let words = _mm512_packs_epi32(_mm512_castps_si512(low), _mm512_castps_si512(high));
+            _mm512_adds_epi16(words, self.zero_point)
+        }
+    }
+}
+
+/// How four vectors become one.
+pub(super) trait Bytes {
+    /// Of every four columns of the vectors, those of the first, of the second and so on.
+    ///
+    /// # Safety
+    ///
+    /// The CPU must have AVX-512.
+    unsafe fn narrowed(&self, values: [__m512; 4]) -> __m512i;
+}
+
+impl<Q> Narrow for Whole<Q>
+where
+    Self: Bytes,
+{
+    type Element = Q;
+
+    #[inline(always)]
+    unsafe fn store<const STREAM: bool>(&self, to: *mut Q, [low, high]: [__m512; 2]) {
+        // SAFETY: handed on from the caller.
+        unsafe {
+            let bytes = in_order(self.narrowed([low, high, low, high]));
+            _mm256_storeu_si256(to.cast(), _mm512_castsi512_si256(bytes));
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn store_first(&self, to: *mut Q, [low, high]: [__m512; 2], count: usize) {
+        // SAFETY: the caller vouches for the elements; the mask leaves out others.
+        unsafe {
+            let bytes = in_order(self.narrowed([low, high, low, high]));
+            _mm256_mask_storeu_epi8(to.cast(), below(count) as __mmask32, _mm512_castsi512_si256(bytes));
+        }
+    }
+}
 
 /// # Safety
 ///

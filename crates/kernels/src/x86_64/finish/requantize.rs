@@ -3,101 +3,124 @@
 use std::arch::x86_64::*;
 
 use super::super::avx512::Avx512F32;
-use super::narrow::{Narrow, Whole};
+use super::narrow::{Narrow, Nearest, Whole};
 use super::rows::store;
-use super::{Steps, UNUSUAL, load};
+use super::turned::{Turn, Turned, blocks};
+use super::{Steps, load};
 use crate::matrix::FinishedRows;
-use crate::quantize::{
-    Affine, ByReciprocal, Pass, Requantization, Rounding, bounds_of_bytes, real, with_rounding,
-};
+use crate::quantize::{Affine, ByReciprocal, Pass, Requantization, Rounding, real, with_rounding};
 
-/// The real numbers that integers less a value per column stand for.
-struct Reals {
-    less: [__m512i; 2],
-    affine: [Affine<Avx512F32>; 2],
-    bounds: (__m512, __m512),
-}
+/// The greatest scale of bytes whose products with integers of 32 bits are far from infinite.
+const GREATEST_SCALE: f32 = 1e20;
+
+/// The real numbers that integers stand for.
+struct Reals([Affine<Avx512F32>; 2]);
 
 impl Reals {
+    /// Of as many columns as there are scales.
+    ///
     /// # Safety
     ///
     /// The CPU must have AVX-512.
     #[inline(always)]
-    unsafe fn of(&self, half: usize, sums: __m512) -> __m512 {
-        // SAFETY: handed on from the caller.
+    unsafe fn of_columns(scales: &[f32], bias: &[f32]) -> Self {
+        let columns = scales.len().min(bias.len());
+        // SAFETY: handed on from the caller; there are as many values.
         unsafe {
-            let sums = _mm512_sub_epi32(_mm512_castps_si512(sums), self.less[half]);
-            real::<Avx512F32>(_mm512_cvtepi32_ps(sums), self.affine[half], self.bounds)
+            let (scales, bias) = (load(scales.as_ptr(), columns), load(bias.as_ptr(), columns));
+            Reals([(scales[0], bias[0]), (scales[1], bias[1])])
         }
+    }
+
+    /// Of the same columns twice, which a vector holds.
+    ///
+    /// # Safety
+    ///
+    /// The CPU must have AVX-512.
+    #[inline(always)]
+    unsafe fn of_columns_twice(scales: &[f32], bias: &[f32]) -> Self {
+        // SAFETY: handed on from the caller.
+        let Reals([affine, _]) = unsafe { Reals::of_columns(scales, bias) };
+        Reals([affine, affine])
+    }
+
+    /// Whether all quotients of the numbers by a scale are within integers of 32 bits, with no number on the way there infinite
+    /// or NaN.
+    ///
+    /// # Safety
+    ///
+    /// The CPU must have AVX-512.
+    #[inline(always)]
+    unsafe fn have_small_quotients(&self, scale: f32) -> bool {
+        const INTEGERS: f32 = (1u32 << 31) as f32;
+        let mut small = scale <= GREATEST_SCALE;
+        for (scales, bias) in self.0 {
+            // SAFETY: handed on from the caller.
+            unsafe {
+                let (scales, bias) = (_mm512_abs_ps(scales), _mm512_abs_ps(bias));
+                let greatest = _mm512_fmadd_ps(scales, _mm512_set1_ps(INTEGERS), bias);
+                let limit = _mm512_set1_ps(scale * INTEGERS / 2.0);
+                small &= _mm512_cmp_ps_mask::<_CMP_LE_OQ>(greatest, limit) == __mmask16::MAX;
+            }
+        }
+        small
     }
 }
 
 /// Requantizes integers.
 struct Requantize<'a, R> {
     reals: Reals,
+    bounds: (__m512, __m512),
     rounding: &'a R,
 }
 
 impl<R: Rounding<Avx512F32>> Steps for Requantize<'_, R> {
     #[inline(always)]
     unsafe fn finished(&mut self, mut sums: [__m512; 2]) -> [__m512; 2] {
-        for (half, value) in sums.iter_mut().enumerate() {
+        for (value, affine) in sums.iter_mut().zip(self.reals.0) {
             // SAFETY: the caller vouches for AVX-512.
-            unsafe { *value = self.rounding.round(self.reals.of(half, *value)) };
+            unsafe {
+                let sums = _mm512_cvtepi32_ps(_mm512_castps_si512(*value));
+                *value = self.rounding.round(real::<Avx512F32>(sums, affine, self.bounds));
+            }
         }
         sums
     }
 }
 
-/// The same, if no real number can be NaN: the integers of 32 bits that bytes are made of.
-struct ToIntegers {
+/// The same as far as the [whole numbers](Whole) that bytes are made of, without bounds, if no quotient is too large for that.
+struct Divide {
     reals: Reals,
     rounding: ByReciprocal<Avx512F32>,
-    zero_point: __m512i,
 }
 
-impl ToIntegers {
-    /// If that is possible.
+impl Divide {
+    /// By the scale of an output, if that is possible.
     ///
     /// # Safety
     ///
     /// The CPU must have AVX-512.
     #[inline(always)]
-    unsafe fn new(
-        less: [__m512i; 2],
-        affine: [Affine<Avx512F32>; 2],
-        to: &Requantization<'_>,
-    ) -> Option<Self> {
-        let (scale, zero_point) = to.output?;
+    unsafe fn new(reals: Reals, (scale, zero_point): (f32, f32)) -> Option<Self> {
         // SAFETY: handed on from the caller.
         unsafe {
-            for (scales, bias) in affine {
-                let unusual =
-                    _mm512_fpclass_ps_mask::<UNUSUAL>(scales) | _mm512_fpclass_ps_mask::<UNUSUAL>(bias);
-                if unusual != 0 {
-                    return None;
-                }
-            }
-            let bounds = bounds_of_bytes::<Avx512F32>(to.bounds, scale);
-            Some(ToIntegers {
-                reals: Reals { less, affine, bounds },
-                rounding: ByReciprocal::with(scale, zero_point)?,
-                zero_point: _mm512_set1_epi32(zero_point as i32),
-            })
+            let rounding = ByReciprocal::with(scale, zero_point)?;
+            reals.have_small_quotients(scale).then_some(Divide { reals, rounding })
         }
     }
 }
 
-impl Steps for ToIntegers {
+impl Steps for Divide {
     #[inline(always)]
     unsafe fn finished(&mut self, mut sums: [__m512; 2]) -> [__m512; 2] {
         const NEAREST: i32 = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
-        for (half, value) in sums.iter_mut().enumerate() {
+        for (value, (scale, bias)) in sums.iter_mut().zip(self.reals.0) {
             // SAFETY: the caller vouches for AVX-512.
             unsafe {
-                let quotient = self.rounding.quotient(self.reals.of(half, *value));
-                let integers = _mm512_cvt_roundps_epi32::<NEAREST>(quotient);
-                *value = _mm512_castsi512_ps(_mm512_add_epi32(integers, self.zero_point));
+                let sums = _mm512_cvtepi32_ps(_mm512_castps_si512(*value));
+                let real = _mm512_add_ps(_mm512_mul_ps(sums, scale), bias);
+                let quotient = self.rounding.quotient(real);
+                *value = _mm512_castsi512_ps(_mm512_cvt_roundps_epi32::<NEAREST>(quotient));
             }
         }
         sums
@@ -107,61 +130,133 @@ impl Steps for ToIntegers {
 /// [Requantizes](Requantize) the integers that products of bytes left, and [stores](store) them.
 struct StoreRequantized<'a, Q> {
     from: &'a FinishedRows<'a>,
-    less: [__m512i; 2],
-    affine: [Affine<Avx512F32>; 2],
+    reals: Reals,
     target: *mut Q,
     stream: bool,
 }
 
-impl<Q: Narrow> Pass<Avx512F32> for StoreRequantized<'_, Q> {
+impl<Q> Pass<Avx512F32> for StoreRequantized<'_, Q>
+where
+    Nearest<Q>: Narrow<Element = Q>,
+{
     #[inline(always)]
     unsafe fn run(self, bounds: (__m512, __m512), rounding: &impl Rounding<Avx512F32>) {
-        let mut steps =
-            Requantize { reals: Reals { less: self.less, affine: self.affine, bounds }, rounding };
+        let mut steps = Requantize { reals: self.reals, bounds, rounding };
         // SAFETY: handed on from the caller.
         unsafe {
             if self.stream {
-                store::<Q, true>(self.from, self.target, &mut steps);
+                store::<_, true>(self.from, self.target, &mut steps, &Nearest::<Q>::NEW);
             } else {
-                store::<Q, false>(self.from, self.target, &mut steps);
+                store::<_, false>(self.from, self.target, &mut steps, &Nearest::<Q>::NEW);
             }
         }
     }
 }
 
-/// [`StoreRequantized`] to any memory of a type, of bytes as `whole` ones if possible.
+/// [`StoreRequantized`] to any memory of a type, of bytes as [whole numbers](Whole) if possible.
 macro_rules! requantize_to {
-    ($name:ident, $type:ty $(, $whole:ty)?) => {
+    ($name:ident, $type:ty $(, $whole:ident)?) => {
         /// # Safety
         ///
-        /// As [`store`]; there must be as many values to subtract, scales and biases as columns.
+        /// As [`store`]; there must be as many scales and biases as columns.
         #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
         pub(in super::super) unsafe fn $name(
             from: &FinishedRows<'_>,
-            less: &[i32],
             to: &Requantization<'_>,
             target: *mut u8,
             stream: bool,
         ) {
+            let target = target.cast::<$type>();
             // SAFETY: handed on from the caller.
             unsafe {
-                let less = load(less.as_ptr().cast(), from.columns);
-                let less = [_mm512_castps_si512(less[0]), _mm512_castps_si512(less[1])];
-                let scales = load(to.scales.as_ptr(), from.columns);
-                let bias = load(to.bias.as_ptr(), from.columns);
-                let affine = [(scales[0], bias[0]), (scales[1], bias[1])];
                 $(
-                    if let Some(mut steps) = ToIntegers::new(less, affine, to) {
-                        return store::<$whole, false>(from, target.cast(), &mut steps);
+                    if let Some(output) = to.output {
+                        let reals = Reals::of_columns(to.scales, to.bias);
+                        if let Some(mut steps) = Divide::new(reals, output) {
+                            let narrow = $whole::<$type>::new(to.bounds, output);
+                            return store::<_, false>(from, target, &mut steps, &narrow);
+                        }
                     }
                 )?
-                let target = target.cast::<$type>();
-                with_rounding(to, StoreRequantized { from, less, affine, target, stream });
+                let reals = Reals::of_columns(to.scales, to.bias);
+                with_rounding(to, StoreRequantized { from, reals, target, stream });
             }
         }
     };
 }
 
-requantize_to!(requantize_i8, i8, Whole<i8>);
-requantize_to!(requantize_u8, u8, Whole<u8>);
+requantize_to!(requantize_i8, i8, Whole);
+requantize_to!(requantize_u8, u8, Whole);
 requantize_to!(requantize_f32, f32);
+
+/// Requantizes rows of integers at their distances from a source, and stores them as columns `stride` apart, with `stream`
+/// whole lines past the caches. Returns whether it could.
+macro_rules! requantize_turned_to {
+    ($name:ident, $type:ty) => {
+        /// # Safety
+        ///
+        /// The CPU must have AVX-512. All rows must be readable for as many columns as there are scales, and every element
+        /// writable where it goes.
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
+        pub(in super::super) unsafe fn $name(
+            from: (*const f32, &[isize]),
+            to: &Requantization<'_>,
+            (target, stride): (*mut u8, isize),
+            stream: bool,
+        ) -> bool {
+            let Some(output) = to.output else { return false };
+            // SAFETY: handed on from the caller.
+            unsafe {
+                let narrow = Whole::<$type>::new(to.bounds, output);
+                let target = (target.cast::<$type>(), stride);
+                for (columns, turned) in blocks::<Whole<$type>>(from, to.scales.len(), target, stream) {
+                    let reals = Reals::of_columns_twice(&to.scales[columns.clone()], &to.bias[columns]);
+                    let Some(mut steps) = Divide::new(reals, output) else { return false };
+                    narrow.store_turned(&turned, &mut steps);
+                }
+            }
+            true
+        }
+    };
+}
+
+requantize_turned_to!(turn_i8, i8);
+requantize_turned_to!(turn_u8, u8);
+
+/// [`StoreRequantized`], as columns.
+struct TurnReals<'a> {
+    turned: &'a Turned<'a, f32>,
+    reals: Reals,
+}
+
+impl Pass<Avx512F32> for TurnReals<'_> {
+    #[inline(always)]
+    unsafe fn run(self, bounds: (__m512, __m512), rounding: &impl Rounding<Avx512F32>) {
+        let mut steps = Requantize { reals: self.reals, bounds, rounding };
+        // SAFETY: handed on from the caller.
+        unsafe { Nearest::<f32>::NEW.store_turned(self.turned, &mut steps) }
+    }
+}
+
+/// As [`turn_i8`], to real numbers.
+///
+/// # Safety
+///
+/// As [`turn_i8`].
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
+pub(in super::super) unsafe fn turn_reals(
+    from: (*const f32, &[isize]),
+    to: &Requantization<'_>,
+    (target, stride): (*mut u8, isize),
+    stream: bool,
+) -> bool {
+    let target = (target.cast(), stride);
+    for (columns, turned) in blocks::<Nearest<f32>>(from, to.scales.len(), target, stream) {
+        // SAFETY: handed on from the caller.
+        unsafe {
+            let reals = Reals::of_columns_twice(&to.scales[columns.clone()], &to.bias[columns]);
+            with_rounding(to, TurnReals { turned: &turned, reals });
+        }
+    }
+    true
+}

@@ -4,7 +4,7 @@ use std::arch::x86_64::*;
 
 use half::{bf16, f16};
 
-use super::narrow::Narrow;
+use super::narrow::{Narrow, Nearest};
 use super::{AddBias, Steps, load};
 use crate::matrix::{FINISHED_COLUMNS, FinishedRows};
 use crate::quantize::UNBOUNDED;
@@ -17,10 +17,11 @@ use crate::storage::LINE;
 ///
 /// The CPU must have AVX-512, for bf16 with BF16. All rows must be inside the sums, and every element writable where it goes.
 #[inline(always)]
-pub(super) unsafe fn store<Q: Narrow, const STREAM: bool>(
+pub(super) unsafe fn store<N: Narrow, const STREAM: bool>(
     from: &FinishedRows<'_>,
-    target: *mut Q,
+    target: *mut N::Element,
     steps: &mut impl Steps,
+    narrow: &N,
 ) {
     for (&row, &distance) in from.rows.iter().zip(from.distances) {
         let to = target.wrapping_offset(distance);
@@ -29,9 +30,11 @@ pub(super) unsafe fn store<Q: Narrow, const STREAM: bool>(
             let sums = load(from.sums.as_ptr().wrapping_add(usize::from(row) * from.pitch), from.columns);
             let values = steps.finished(sums);
             match from.columns {
-                FINISHED_COLUMNS if STREAM && to.addr().is_multiple_of(LINE) => Q::store::<true>(to, values),
-                FINISHED_COLUMNS => Q::store::<false>(to, values),
-                columns => Q::store_first(to, values, columns),
+                FINISHED_COLUMNS if STREAM && to.addr().is_multiple_of(LINE) => {
+                    narrow.store::<true>(to, values)
+                }
+                FINISHED_COLUMNS => narrow.store::<false>(to, values),
+                columns => narrow.store_first(to, values, columns),
             }
         }
     }
@@ -45,18 +48,21 @@ pub(super) unsafe fn store<Q: Narrow, const STREAM: bool>(
 /// As [`store`]; there must be as many biases as columns.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]
-unsafe fn finish<Q: Narrow, const STREAM: bool, const BOUNDED: bool>(
+unsafe fn finish<Q, const STREAM: bool, const BOUNDED: bool>(
     from: &FinishedRows<'_>,
     bias: &[f32],
     bounds: (f32, f32),
     target: *mut Q,
-) -> bool {
+) -> bool
+where
+    Nearest<Q>: Narrow<Element = Q>,
+{
     let (least, greatest) = (_mm512_set1_ps(bounds.0), _mm512_set1_ps(bounds.1));
     // SAFETY: handed on from the caller.
     unsafe {
         let bias = load(bias.as_ptr(), from.columns);
         let mut steps = AddBias::<BOUNDED> { bias, least, greatest, unusual: 0 };
-        store::<Q, STREAM>(from, target, &mut steps);
+        store::<_, STREAM>(from, target, &mut steps, &Nearest::<Q>::NEW);
         steps.unusual == 0
     }
 }

@@ -1,11 +1,12 @@
 //! Rows of sums that become columns.
 
 use std::arch::x86_64::*;
+use std::ops::Range;
 
 use half::{bf16, f16};
 
 use super::super::avx512::{Avx512F32, below};
-use super::narrow::Half;
+use super::narrow::{Bytes, Half, Narrow, Nearest, Whole};
 use super::{AddBias, Steps, first_lanes, load};
 use crate::quantize::UNBOUNDED;
 use crate::simd::Simd;
@@ -13,7 +14,7 @@ use crate::storage::LINE;
 use crate::transpose;
 
 /// Up to 16 columns of rows at their distances from a source, which become runs `stride` apart in the target.
-struct Turned<'a, Q> {
+pub(super) struct Turned<'a, Q> {
     source: *const f32,
     distances: &'a [isize],
     columns: usize,
@@ -52,7 +53,7 @@ impl<Q> Turned<'_, Q> {
 }
 
 /// How rows become columns in memory.
-trait Turn: Sized {
+pub(super) trait Turn: Narrow {
     /// Rows that are turned at once.
     const ROWS: usize;
 
@@ -61,14 +62,14 @@ trait Turn: Sized {
     /// # Safety
     ///
     /// The CPU must have AVX-512, for bf16 with BF16. All rows must be readable, and every element writable where it goes.
-    unsafe fn store(turned: &Turned<'_, Self>, steps: &mut impl Steps);
+    unsafe fn store_turned(&self, turned: &Turned<'_, Self::Element>, steps: &mut impl Steps);
 }
 
-impl Turn for f32 {
+impl Turn for Nearest<f32> {
     const ROWS: usize = 16;
 
     #[inline(always)]
-    unsafe fn store(turned: &Turned<'_, f32>, steps: &mut impl Steps) {
+    unsafe fn store_turned(&self, turned: &Turned<'_, f32>, steps: &mut impl Steps) {
         let [mask, _] = first_lanes(turned.distances.len());
         // SAFETY: handed on from the caller; the mask leaves out rows that are not there.
         unsafe {
@@ -92,19 +93,19 @@ impl Turn for f32 {
 /// Two rows are rounded and interleaved first, so that a single transpose turns 32 rows.
 macro_rules! turn_halves {
     ($type:ty) => {
-        impl Turn for $type {
+        impl Turn for Nearest<$type> {
             const ROWS: usize = 32;
 
             #[inline(always)]
-            unsafe fn store(turned: &Turned<'_, $type>, steps: &mut impl Steps) {
-                let mask = below(turned.distances.len());
+            unsafe fn store_turned(&self, turned: &Turned<'_, $type>, steps: &mut impl Steps) {
+                let mask = below(turned.distances.len()) as __mmask32;
                 // SAFETY: handed on from the caller; the mask leaves out rows that are not there.
                 unsafe {
                     let in_turns = _mm512_loadu_si512(IN_TURNS.as_ptr().cast());
                     let mut pairs = [_mm512_setzero_ps(); 16];
                     for (pair, to) in pairs.iter_mut().enumerate() {
                         let two = steps.finished(turned.two_rows(2 * pair));
-                        let two = <$type as Half>::narrowed(two);
+                        let two = <Self as Half>::narrowed(two);
                         *to = _mm512_castsi512_ps(_mm512_permutexvar_epi16(in_turns, two));
                     }
                     let columns = transpose::turned::<Avx512F32>(pairs);
@@ -136,6 +137,64 @@ const IN_TURNS: [u16; 32] = {
 turn_halves!(bf16);
 turn_halves!(f16);
 
+/// Four rows become bytes side by side first, so that a single transpose turns 64 rows.
+impl<Q> Turn for Whole<Q>
+where
+    Self: Bytes + Narrow<Element = Q>,
+{
+    const ROWS: usize = 64;
+
+    #[inline(always)]
+    unsafe fn store_turned(&self, turned: &Turned<'_, Q>, steps: &mut impl Steps) {
+        let mask = below(turned.distances.len());
+        // SAFETY: handed on from the caller; the mask leaves out rows that are not there.
+        unsafe {
+            let in_turns = _mm512_broadcast_i32x4(_mm_loadu_si128(BYTES_IN_TURNS.as_ptr().cast()));
+            let mut fours = [_mm512_setzero_ps(); 16];
+            for (four, to) in fours.iter_mut().enumerate() {
+                let [a, b] = steps.finished(turned.two_rows(4 * four));
+                let [c, d] = steps.finished(turned.two_rows(4 * four + 2));
+                let bytes = self.narrowed([a, b, c, d]);
+                *to = _mm512_castsi512_ps(_mm512_shuffle_epi8(bytes, in_turns));
+            }
+            let columns = transpose::turned::<Avx512F32>(fours);
+            for (column, &values) in columns.iter().enumerate().take(turned.columns) {
+                match turned.column(column) {
+                    (to, true) => _mm512_stream_ps(to.cast(), values),
+                    (to, false) => _mm512_mask_storeu_epi8(to.cast(), mask, _mm512_castps_si512(values)),
+                }
+            }
+        }
+    }
+}
+
+/// Of four rows of four bytes, the first of each, the second of each, and so on.
+const BYTES_IN_TURNS: [u8; 16] = [0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15];
+
+/// All rows at their distances from a source, in blocks of as many as are turned at once and up to 16 columns, whose numbers come
+/// with them.
+pub(super) fn blocks<'a, N: Turn>(
+    (source, distances): (*const f32, &'a [isize]),
+    columns: usize,
+    (target, stride): (*mut N::Element, isize),
+    stream: bool,
+) -> impl Iterator<Item = (Range<usize>, Turned<'a, N::Element>)> {
+    distances.chunks(N::ROWS).enumerate().flat_map(move |(number, distances)| {
+        (0..columns).step_by(Avx512F32::LANES).map(move |first| {
+            let columns = first..columns.min(first + Avx512F32::LANES);
+            let turned = Turned {
+                source: source.wrapping_add(first),
+                distances,
+                columns: columns.len(),
+                target: target.wrapping_add(number * N::ROWS).wrapping_offset(first as isize * stride),
+                stride,
+                stream,
+            };
+            (columns, turned)
+        })
+    })
+}
+
 /// [Adds the bias](AddBias) to rows at their distances from a source and stores them as columns `stride` apart, with `stream` whole
 /// lines past the caches. Returns as [`finish`].
 ///
@@ -145,33 +204,25 @@ turn_halves!(f16);
 /// writable where it goes.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]
-unsafe fn finish_turned<Q: Turn, const BOUNDED: bool>(
-    (source, distances): (*const f32, &[isize]),
+unsafe fn finish_turned<Q, const BOUNDED: bool>(
+    from: (*const f32, &[isize]),
     bias: &[f32],
     bounds: (f32, f32),
-    (target, stride): (*mut Q, isize),
+    target: (*mut Q, isize),
     stream: bool,
-) -> bool {
+) -> bool
+where
+    Nearest<Q>: Turn<Element = Q>,
+{
     let (least, greatest) = (_mm512_set1_ps(bounds.0), _mm512_set1_ps(bounds.1));
     let mut unusual = 0;
-    for (number, distances) in distances.chunks(Q::ROWS).enumerate() {
-        for (block, bias) in bias.chunks(Avx512F32::LANES).enumerate() {
-            let first = block * Avx512F32::LANES;
-            let turned = Turned {
-                source: source.wrapping_add(first),
-                distances,
-                columns: bias.len(),
-                target: target.wrapping_add(number * Q::ROWS).wrapping_offset(first as isize * stride),
-                stride,
-                stream,
-            };
-            // SAFETY: handed on from the caller.
-            unsafe {
-                let [bias, _] = load(bias.as_ptr(), bias.len());
-                let mut steps = AddBias::<BOUNDED> { bias: [bias; 2], least, greatest, unusual };
-                Q::store(&turned, &mut steps);
-                unusual = steps.unusual;
-            }
+    for (columns, turned) in blocks::<Nearest<Q>>(from, bias.len(), target, stream) {
+        // SAFETY: handed on from the caller.
+        unsafe {
+            let [bias, _] = load(bias[columns.clone()].as_ptr(), columns.len());
+            let mut steps = AddBias::<BOUNDED> { bias: [bias; 2], least, greatest, unusual };
+            Nearest::<Q>::NEW.store_turned(&turned, &mut steps);
+            unusual = steps.unusual;
         }
     }
     unusual == 0

@@ -15,21 +15,30 @@ use super::{Grain, MatrixSums, RowBlock, RowBlocksOfBundle, row_tiles};
 pub(in crate::engine::panel) struct FinishInTurning<'a, T: Real> {
     problem: &'a Problem<'a, T>,
     session: &'a MatrixSession,
+    /// Of what tiles were made.
+    grain: Grain,
     bounds: (f32, f32),
 }
 
 impl<T: Real> TurnedWrite<T> for FinishInTurning<'_, T> {
     unsafe fn write(&self, rows: TurnedRows<'_, T>) -> bool {
         let TurnedRows { prepared, sums, distances, columns, first } = rows;
-        let (Some(bias), Some(y)) = (T::as_f32(prepared.bias), T::as_f32_output(&self.problem.y)) else {
-            return false;
-        };
+        let Problem { y, y_channel_stride, finish, stream, .. } = self.problem;
+        let (Some(bias), Some(y)) = (T::as_f32(prepared.bias), T::as_f32_output(y)) else { return false };
         let source = sums.wrapping_add(columns.start).cast();
-        let (from, to) = ((source, distances), (first, self.problem.y_channel_stride));
-        let stream = self.problem.stream;
+        let (from, to) = ((source, distances), (first, *y_channel_stride));
+        let scales = prepared.scales.filter(|_| matches!(self.grain, Grain::Bytes { .. }));
         // SAFETY: handed on from the caller; where there are biases of 32 bits, sums are such as well. Every task settles what
         // it streams.
-        unsafe { self.session.finish_turned(from, &bias[columns], self.bounds, y, to, stream) }
+        unsafe {
+            match scales {
+                Some(scales) => {
+                    let requantization = scales.requantization(columns, self.bounds, finish.output);
+                    self.session.finish_bytes_turned(from, &requantization, y, to, *stream)
+                }
+                None => self.session.finish_turned(from, &bias[columns], self.bounds, y, to, *stream),
+            }
+        }
     }
 }
 
@@ -40,21 +49,20 @@ impl<T: Real> MatrixSums<'_, T> {
         member: &Member,
         prepared: &Prepared<'_, T>,
         (block, rows): (&RowBlock, &[u16]),
-        less: &[i32],
         store: Option<&PositionStore<'_, T>>,
         out: &mut [T],
     ) {
         let Problem { filter, finish, .. } = self.site.problem;
         let scales = prepared.scales.filter(|_| matches!(self.weights.grain, Grain::Bytes { .. }));
         let at_once = |store: &PositionStore<'_, T>| match scales {
-            Some(scales) => self.store_bytes(store, (block, rows), scales, less, out),
+            Some(scales) => self.store_bytes(store, (block, rows), scales, out),
             None => self.store_parts(store, (block, rows), prepared, out),
         };
         if store.is_some_and(at_once) {
             return;
         }
         match scales {
-            Some(scales) => finish.apply_to_integers(filter.kernels, out, scales, (self.session, less)),
+            Some(scales) => finish.apply_to_integers(filter.kernels, out, scales, self.session),
             None => self.finish_parts(member, prepared, (block, rows), out),
         }
         if let Some(store) = store {
@@ -88,25 +96,23 @@ impl<T: Real> MatrixSums<'_, T> {
         store: &PositionStore<'_, T>,
         (block, rows): (&RowBlock, &[u16]),
         scales: Scales<'_>,
-        less: &[i32],
         out: &[T],
     ) -> bool {
         let Problem { finish, stream, .. } = self.site.problem;
         let Some(bounds) = finish.bounds() else { return false };
         store.finish(block, rows, out, |rows, columns, y, first| {
-            let less = &less[columns.clone()];
             let to = scales.requantization(columns, bounds, finish.output);
             // SAFETY: as in `store_parts`.
-            unsafe { self.session.finish_bytes(rows, less, &to, y, first, *stream) }
+            unsafe { self.session.finish_bytes(rows, &to, y, first, *stream) }
         })
     }
 
     /// A way to finish sums while rows become columns, if that is all there is to do in most cases.
     pub(in crate::engine::panel) fn finish_in_turning(&self) -> Option<FinishInTurning<'_, T>> {
         let Problem { finish, .. } = self.site.problem;
-        let of_parts = matches!(self.weights.grain, Grain::Parts(_)) && !self.has_tiny();
-        let bounds = finish.bounds().filter(|_| of_parts)?;
-        Some(FinishInTurning { problem: self.site.problem, session: self.session, bounds })
+        let bounds = finish.bounds().filter(|_| !self.has_tiny())?;
+        let Self { session, weights, .. } = *self;
+        Some(FinishInTurning { problem: self.site.problem, session, grain: weights.grain, bounds })
     }
 
     /// Finishes the sums of a panel that were left unfinished.

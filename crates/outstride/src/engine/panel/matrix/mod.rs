@@ -8,7 +8,9 @@ mod weights;
 
 use std::ops::Range;
 
-use outstride_kernels::{FETCHED_BY_STEP, MatrixBlock, MatrixSession, MatrixStep, PART_ROW, Real, TILE_ROWS};
+use outstride_kernels::{
+    Begin, FETCHED_BY_STEP, MatrixBlock, MatrixSession, MatrixStep, PART_ROW, Real, TILE_ROWS,
+};
 
 pub(crate) use grain::Grain;
 pub(crate) use weights::MatrixWeights;
@@ -64,7 +66,7 @@ impl<T: Real> MatrixSums<'_, T> {
         sums: &mut [T],
     ) {
         let mut steps = Vec::new();
-        let mut less = Vec::new();
+        let mut less_zeros = Vec::new();
         for (number, member) in self.site.bundle.members.iter().enumerate() {
             let prepared = panels.panel(0, number);
             let row_blocks = row_blocks.of(self.site, number, row_tiles(prepared));
@@ -89,7 +91,8 @@ impl<T: Real> MatrixSums<'_, T> {
                         let windows = row_blocks.windows(rows);
                         let len = self.weights.step_len(prepared.panel);
                         self.plan_steps(member, blocks.block(block), current, len, windows, &mut steps);
-                        self.add_up_zeros(member, member.panels.start + panel, prepared, windows, &mut less);
+                        let number = member.panels.start + panel;
+                        self.take_zeros_away(member, number, prepared, windows, &mut less_zeros);
                         known = Some(rows.windows);
                     }
                     let first = rows.first;
@@ -101,14 +104,19 @@ impl<T: Real> MatrixSums<'_, T> {
                     // Behind the end, what is near already: an address that is nowhere would cost time.
                     let fetch = next.get(fetched..).filter(|rest| !rest.is_empty());
                     let fetch = fetch.unwrap_or(current).as_ptr();
-                    self.multiply(prepared, first, &steps, fetch, block > 0, out);
+                    let begin = match (block, &less_zeros[..]) {
+                        (0, []) => Begin::Zeros,
+                        (0, columns) => Begin::Columns(columns),
+                        _ => Begin::Sums,
+                    };
+                    self.multiply(prepared, first, &steps, fetch, begin, out);
                     if block + 1 == blocks.len() {
                         let rows = (rows, row_blocks.rows(rows));
                         match then {
                             Then::Store(stores) => {
-                                self.finish(member, prepared, rows, &less, stores.get(number), out);
+                                self.finish(member, prepared, rows, stores.get(number), out);
                             }
-                            Then::Finish => self.finish(member, prepared, rows, &less, None, out),
+                            Then::Finish => self.finish(member, prepared, rows, None, out),
                             Then::Leave => (),
                         }
                     }
@@ -117,25 +125,26 @@ impl<T: Real> MatrixSums<'_, T> {
         }
     }
 
-    /// Of bytes, what a position adds to the sums of a panel whose inputs all stand for zero, with the taps of the windows.
-    fn add_up_zeros(
+    /// Of bytes, what must be taken away from the sums of a panel for inputs that all stand for zero to make zero, with the taps of
+    /// the windows; nothing if zero itself stands for zero.
+    fn take_zeros_away(
         &self,
         member: &Member,
         panel: usize,
         prepared: &Prepared<'_, T>,
         windows: &[Range<usize>],
-        less: &mut Vec<i32>,
+        columns: &mut Vec<i32>,
     ) {
-        less.clear();
+        columns.clear();
         let tap_sums = self.weights.tap_sums(self.site.group, panel);
-        less.resize(prepared.width(), 0);
         let zero = T::as_f32_source(&self.site.problem.x).map_or(0, |x| self.session.zero_byte(x));
         if zero == 0 || tap_sums.is_empty() {
             return;
         }
+        columns.resize(prepared.width(), 0);
         for (tap, _) in self.taps(member, windows) {
             let sums = &tap_sums[tap * prepared.width()..][..prepared.width()];
-            less.iter_mut().zip(sums).for_each(|(less, sum)| *less += zero * sum);
+            columns.iter_mut().zip(sums).for_each(|(column, sum)| *column -= zero * sum);
         }
     }
 
@@ -183,7 +192,7 @@ impl<T: Real> MatrixSums<'_, T> {
         first: usize,
         steps: &[MatrixStep],
         fetch: *const u16,
-        resume: bool,
+        begin: Begin<'_>,
         out: &mut [T],
     ) {
         let Some(out) = T::as_f32_mut(out) else { unreachable!("matrix tiles compute 32-bit numbers") };
@@ -191,7 +200,7 @@ impl<T: Real> MatrixSums<'_, T> {
         // Behind the last tile, that one again.
         let rows = std::array::from_fn(|tile| self.input.row(self.begins[(first + tile).min(last)]));
         let part_stride = self.input.part_stride;
-        let block = MatrixBlock { rows, part_stride, steps, fetch, out: out.as_mut_ptr(), resume };
+        let block = MatrixBlock { rows, part_stride, steps, fetch, out: out.as_mut_ptr(), begin };
         assert!(out.len() >= row_tiles(prepared) * TILE_ROWS * prepared.width());
         // SAFETY: tiles begin at positions of the box; with any of the steps' distances, these and the 15 behind them are
         // inside the copy. Every step's weights are of a panel as wide. The output was just checked.
