@@ -10,7 +10,7 @@ mod session;
 
 use outstride_spec::DType;
 
-pub use session::MatrixSession;
+pub use session::{MatrixSession, RowsTarget};
 
 use crate::quantize::Requantization;
 
@@ -86,8 +86,11 @@ pub struct MatrixBlock<'a> {
     pub part_stride: usize,
     /// Summed in this order.
     pub steps: &'a [MatrixStep],
-    /// What will be read soon: [`FETCHED_BY_STEP`] elements a step from here on are brought near, wherever they lie.
+    /// What will be read soon: [`FETCHED_BY_STEP`] elements a step from here on are brought near, wherever they lie; nothing if
+    /// null.
     pub fetch: *const u16,
+    /// Whether other weights come next, so that these are not to take room in the first-level cache.
+    pub stream: bool,
     /// `[tile of rows][row][column]`
     pub out: *mut f32,
     /// What is there before.
@@ -132,33 +135,48 @@ pub(crate) struct MatrixKernels {
 #[derive(Clone, Copy)]
 pub(crate) struct PartKernels {
     /// By parts and by tiles of columns, each less one.
-    pub(crate) blocks: [[BlockKernel; 2]; PARTS],
+    pub(crate) blocks: [[PartBlockKernels; 2]; PARTS],
     /// By parts, less one.
     pub(crate) split: [SplitKernel; PARTS],
     pub(crate) copy_rows: CopyKernel<u16, bool>,
     pub(crate) turn_rows: TurnKernel<u16, bool>,
     pub(crate) are_sound: unsafe fn(&[f32], bool) -> bool,
     pub(crate) add_bias: unsafe fn(&mut [f32], &[f32]) -> bool,
-    pub(crate) finish_f32: FinishKernel,
-    pub(crate) finish_bf16: FinishKernel,
-    pub(crate) finish_f16: FinishKernel,
+    pub(crate) finish: FinishKernels<FinishKernel>,
     pub(crate) turn_f32: FinishTurnedKernel,
     pub(crate) turn_bf16: FinishTurnedKernel,
     pub(crate) turn_f16: FinishTurnedKernel,
 }
 
-impl PartKernels {
-    /// The kernel that finishes sums on their way to memory of a type, if there is one.
-    fn finish(&self, dtype: DType) -> Option<FinishKernel> {
+/// Those for a block of numbers.
+#[derive(Clone, Copy)]
+pub(crate) struct PartBlockKernels {
+    pub(crate) multiply: BlockKernel,
+    pub(crate) and_finish: FinishKernels<MultiplyAndFinishKernel>,
+}
+
+/// Those that finish sums on their way to memory, by its type.
+#[derive(Clone, Copy)]
+pub(crate) struct FinishKernels<K> {
+    pub(crate) f32: K,
+    pub(crate) bf16: K,
+    pub(crate) f16: K,
+}
+
+impl<K: Copy> FinishKernels<K> {
+    /// The one for a type, if there is one.
+    fn to(&self, dtype: DType) -> Option<K> {
         match dtype {
-            DType::F32 => Some(self.finish_f32),
-            DType::Bf16 => Some(self.finish_bf16),
-            DType::F16 => Some(self.finish_f16),
+            DType::F32 => Some(self.f32),
+            DType::Bf16 => Some(self.bf16),
+            DType::F16 => Some(self.f16),
             _ => None,
         }
     }
+}
 
-    /// The same where rows become columns.
+impl PartKernels {
+    /// The kernel that finishes sums where rows become columns of a type, if there is one.
     fn finish_turned(&self, dtype: DType) -> Option<FinishTurnedKernel> {
         match dtype {
             DType::F32 => Some(self.turn_f32),
@@ -173,32 +191,47 @@ impl PartKernels {
 #[derive(Clone, Copy)]
 pub(crate) struct ByteKernels {
     /// By tiles of columns, less one.
-    pub(crate) blocks: [[BlockKernel; 2]; 2],
+    pub(crate) blocks: [[ByteBlockKernels; 2]; 2],
     pub(crate) copy_rows: [CopyKernel<u8, ()>; 2],
     pub(crate) turn_rows: [TurnKernel<u8, ()>; 2],
     /// What copying adds to signed inputs.
     pub(crate) signed_offset: u8,
     pub(crate) requantize: unsafe fn(&mut [f32], &Requantization<'_>),
-    pub(crate) requantize_to_i8: RequantizeKernel,
-    pub(crate) requantize_to_u8: RequantizeKernel,
-    pub(crate) requantize_to_f32: RequantizeKernel,
+    pub(crate) requantize_to: RequantizeKernels<RequantizeKernel>,
     pub(crate) turn_to_i8: RequantizeTurnedKernel,
     pub(crate) turn_to_u8: RequantizeTurnedKernel,
     pub(crate) turn_to_f32: RequantizeTurnedKernel,
 }
 
-impl ByteKernels {
-    /// The kernel that finishes sums on their way to memory of a type, if there is one.
-    fn requantize_to(&self, dtype: DType) -> Option<RequantizeKernel> {
+/// Those for a block of bytes.
+#[derive(Clone, Copy)]
+pub(crate) struct ByteBlockKernels {
+    pub(crate) multiply: BlockKernel,
+    pub(crate) and_requantize: RequantizeKernels<MultiplyAndRequantizeKernel>,
+}
+
+/// Those that requantize sums on their way to memory, by its type.
+#[derive(Clone, Copy)]
+pub(crate) struct RequantizeKernels<K> {
+    pub(crate) i8: K,
+    pub(crate) u8: K,
+    pub(crate) f32: K,
+}
+
+impl<K: Copy> RequantizeKernels<K> {
+    /// The one for a type, if there is one.
+    fn to(&self, dtype: DType) -> Option<K> {
         match dtype {
-            DType::I8 => Some(self.requantize_to_i8),
-            DType::U8 => Some(self.requantize_to_u8),
-            DType::F32 => Some(self.requantize_to_f32),
+            DType::I8 => Some(self.i8),
+            DType::U8 => Some(self.u8),
+            DType::F32 => Some(self.f32),
             _ => None,
         }
     }
+}
 
-    /// The same where rows become columns.
+impl ByteKernels {
+    /// The kernel that requantizes sums where rows become columns of a type, if there is one.
     fn turn_to(&self, dtype: DType) -> Option<RequantizeTurnedKernel> {
         match dtype {
             DType::I8 => Some(self.turn_to_i8),
@@ -221,6 +254,14 @@ pub(crate) type BlockKernel = unsafe fn(&MatrixBlock<'_>);
 
 /// See [`MatrixSession::finish`].
 pub(crate) type FinishKernel = unsafe fn(&FinishedRows<'_>, &[f32], (f32, f32), *mut u8, bool) -> bool;
+
+/// See [`MatrixSession::multiply_and_finish`].
+pub(crate) type MultiplyAndFinishKernel =
+    unsafe fn(&MatrixBlock<'_>, &FinishedRows<'_>, &[f32], (f32, f32), *mut u8, bool) -> bool;
+
+/// See [`MatrixSession::multiply_and_finish_bytes`].
+pub(crate) type MultiplyAndRequantizeKernel =
+    unsafe fn(&MatrixBlock<'_>, &FinishedRows<'_>, &Requantization<'_>, *mut u8, bool);
 
 /// See [`MatrixSession::finish_turned`].
 pub(crate) type FinishTurnedKernel =

@@ -9,6 +9,17 @@ use super::{
 use crate::quantize::Requantization;
 use crate::storage::{Output, Source};
 
+/// Where [rows that are finished](FinishedRows) go.
+#[derive(Clone, Copy)]
+pub struct RowsTarget<'a> {
+    /// The memory.
+    pub output: &'a Output<'a, f32>,
+    /// The index that the distance of each row is added to.
+    pub first: isize,
+    /// Whether whole lines go past the caches.
+    pub stream: bool,
+}
+
 /// This thread's tiles, ready for use. Gives them back when dropped.
 pub struct MatrixSession {
     kernels: MatrixKernels,
@@ -119,11 +130,9 @@ impl MatrixSession {
     ///
     /// As [`multiply`](Self::multiply).
     pub unsafe fn multiply_bytes(&self, signed: bool, column_tiles: usize, block: &MatrixBlock<'_>) {
-        if let Begin::Columns(values) = block.begin {
-            assert!(values.len() == column_tiles * TILE_ROWS);
-        }
+        check_columns(block, column_tiles);
         // SAFETY: as for `multiply`.
-        unsafe { (self.kernels.bytes.blocks[usize::from(signed)][column_tiles - 1])(block) }
+        unsafe { (self.kernels.bytes.blocks[usize::from(signed)][column_tiles - 1].multiply)(block) }
     }
 
     /// As [`Kernels::requantize`](crate::Kernels::requantize), of the integers that
@@ -151,7 +160,7 @@ impl MatrixSession {
     pub unsafe fn multiply(&self, parts: usize, column_tiles: usize, block: &MatrixBlock<'_>) {
         assert!(!matches!(block.begin, Begin::Columns(_)), "these sums are no integers");
         // SAFETY: the session has the instructions, and configured the tiles; the caller vouches for the rest.
-        unsafe { (self.parts().blocks[parts - 1][column_tiles - 1])(block) }
+        unsafe { (self.parts().blocks[parts - 1][column_tiles - 1].multiply)(block) }
     }
 
     /// Does nothing but products of tiles in the first-level cache, `rounds` times eight steps, and returns how many
@@ -168,7 +177,8 @@ impl MatrixSession {
             rows: [inputs.as_ptr(), second, second, second],
             part_stride,
             steps: &steps,
-            fetch: weights.as_ptr(),
+            fetch: std::ptr::null(),
+            stream: false,
             out: out.as_mut_ptr(),
             begin: Begin::Sums,
         };
@@ -192,8 +202,7 @@ impl MatrixSession {
         unsafe { (self.parts().are_sound)(sums, tiny_inputs) }
     }
 
-    /// Adds the bias to sums, brings them up to the first bound and down to the second, and writes them, each row to index
-    /// `first` plus its distance. With `stream`, whole lines go past the caches. Returns whether that is all there is to do:
+    /// Adds the bias to sums, brings them up to the first bound and down to the second, and writes them to the target. Returns whether that is all there is to do:
     /// there must be a kernel for the output's type, and neither the bounds nor the sums with their bias may be subnormal,
     /// nor these infinite or NaN. Otherwise what was written is of no use.
     ///
@@ -210,17 +219,85 @@ impl MatrixSession {
         from: &FinishedRows<'_>,
         bias: &[f32],
         bounds: (f32, f32),
-        output: &Output<'_, f32>,
-        first: isize,
-        stream: bool,
+        target: &RowsTarget<'_>,
     ) -> bool {
         assert!(bias.len() == from.columns);
-        match self.parts().finish(output.dtype()) {
+        match self.parts().finish.to(target.output.dtype()) {
             // SAFETY: the session has the instructions; the caller vouches for the rest.
             Some(finish) if !are_subnormal(bounds) => unsafe {
-                finish(from, bias, bounds, self.target(from, output, first), stream)
+                finish(from, bias, bounds, self.address(from, target), target.stream)
             },
             _ => false,
+        }
+    }
+
+    /// [Multiplies](Self::multiply) a block, and [finishes](Self::finish) other sums meanwhile.
+    ///
+    /// # Panics
+    ///
+    /// As both.
+    ///
+    /// # Safety
+    ///
+    /// As both; the block's sums must be others than those that are finished.
+    pub unsafe fn multiply_and_finish(
+        &self,
+        (parts, column_tiles): (usize, usize),
+        block: &MatrixBlock<'_>,
+        from: &FinishedRows<'_>,
+        bias: &[f32],
+        bounds: (f32, f32),
+        target: &RowsTarget<'_>,
+    ) -> bool {
+        assert!(!matches!(block.begin, Begin::Columns(_)), "these sums are no integers");
+        assert!(bias.len() == from.columns);
+        let kernels = &self.parts().blocks[parts - 1][column_tiles - 1];
+        // SAFETY: the session has the instructions, and configured the tiles; the caller vouches for the rest.
+        unsafe {
+            match kernels.and_finish.to(target.output.dtype()) {
+                Some(multiply) if !are_subnormal(bounds) => {
+                    multiply(block, from, bias, bounds, self.address(from, target), target.stream)
+                }
+                _ => {
+                    (kernels.multiply)(block);
+                    false
+                }
+            }
+        }
+    }
+
+    /// [Multiplies bytes](Self::multiply_bytes), and [finishes](Self::finish_bytes) other sums meanwhile.
+    ///
+    /// # Panics
+    ///
+    /// As both.
+    ///
+    /// # Safety
+    ///
+    /// As both; the block's sums must be others than those that are finished.
+    pub unsafe fn multiply_and_finish_bytes(
+        &self,
+        (signed, column_tiles): (bool, usize),
+        block: &MatrixBlock<'_>,
+        from: &FinishedRows<'_>,
+        to: &Requantization<'_>,
+        target: &RowsTarget<'_>,
+    ) -> bool {
+        check_columns(block, column_tiles);
+        assert!(to.scales.len() == from.columns && to.bias.len() == from.columns);
+        let kernels = &self.kernels.bytes.blocks[usize::from(signed)][column_tiles - 1];
+        // SAFETY: the session has the instructions, and configured the tiles; the caller vouches for the rest.
+        unsafe {
+            match kernels.and_requantize.to(target.output.dtype()) {
+                Some(multiply) => {
+                    multiply(block, from, to, self.address(from, target), target.stream);
+                    true
+                }
+                None => {
+                    (kernels.multiply)(block);
+                    false
+                }
+            }
         }
     }
 
@@ -269,15 +346,15 @@ impl MatrixSession {
         &self,
         from: &FinishedRows<'_>,
         to: &Requantization<'_>,
-        output: &Output<'_, f32>,
-        first: isize,
-        stream: bool,
+        target: &RowsTarget<'_>,
     ) -> bool {
         let columns = from.columns;
         assert!(to.scales.len() == columns && to.bias.len() == columns);
-        let Some(requantize) = self.kernels.bytes.requantize_to(output.dtype()) else { return false };
+        let Some(requantize) = self.kernels.bytes.requantize_to.to(target.output.dtype()) else {
+            return false;
+        };
         // SAFETY: the session has the instructions; the caller vouches for the rest.
-        unsafe { requantize(from, to, self.target(from, output, first), stream) };
+        unsafe { requantize(from, to, self.address(from, target), target.stream) };
         true
     }
 
@@ -309,25 +386,34 @@ impl MatrixSession {
         unsafe { turn(from, to, (output.at(first), stride), stream) }
     }
 
-    /// Where an index of the output lies, to which the rows' distances are added.
+    /// Where the index lies that the rows' distances are added to.
     ///
     /// # Panics
     ///
     /// If there are too many columns, or an element would lie outside the output.
-    fn target(&self, from: &FinishedRows<'_>, output: &Output<'_, f32>, first: isize) -> *mut u8 {
+    fn address(&self, from: &FinishedRows<'_>, target: &RowsTarget<'_>) -> *mut u8 {
         assert!(from.columns <= FINISHED_COLUMNS && from.rows.len() == from.distances.len());
         if !from.rows.is_empty() {
             // SAFETY: the session has the instructions.
             let range = unsafe { (self.kernels.range_of)(from.distances) };
-            output.check_rows(first, range, from.columns);
+            target.output.check_rows(target.first, range, from.columns);
         }
-        output.at(first)
+        target.output.at(target.first)
     }
 
     /// Adds the bias to rows as long as it. Returns whether all results are finite.
     pub fn add_bias(&self, sums: &mut [f32], bias: &[f32]) -> bool {
         // SAFETY: the session has the instructions.
         unsafe { (self.parts().add_bias)(sums, bias) }
+    }
+}
+
+/// # Panics
+///
+/// If sums begin with integers, but not one per column.
+fn check_columns(block: &MatrixBlock<'_>, column_tiles: usize) {
+    if let Begin::Columns(values) = block.begin {
+        assert!(values.len() == column_tiles * TILE_ROWS);
     }
 }
 

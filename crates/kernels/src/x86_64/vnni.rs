@@ -5,9 +5,14 @@
 
 use std::arch::x86_64::*;
 
+use super::finish::Requantized;
 use super::{byte_rows, finish};
 use crate::fetch::fetch;
-use crate::matrix::{BYTE_ROW, Begin, ByteKernels, FETCHED_BY_STEP, MatrixBlock, MatrixKernels, TILE_ROWS};
+use crate::matrix::{
+    BYTE_ROW, Begin, ByteBlockKernels, ByteKernels, FETCHED_BY_STEP, FinishedRows, MatrixBlock,
+    MatrixKernels, RequantizeKernels, TILE_ROWS,
+};
+use crate::quantize::Requantization;
 
 /// What is added to signed inputs.
 const SIGNED_OFFSET: u8 = 0x80;
@@ -30,8 +35,10 @@ const TILE_BYTES: usize = BYTE_ROW / CHANNELS * VECTOR;
 unsafe fn multiply<const ROW_TILES: usize, const COLUMN_TILES: usize, const ROWS: usize>(
     block: &MatrixBlock<'_>,
 ) {
-    for line in 0..block.steps.len() * FETCHED_BY_STEP * size_of::<u16>() / VECTOR {
-        fetch(block.fetch.cast::<u8>().wrapping_add(line * VECTOR));
+    if !block.fetch.is_null() {
+        for line in 0..block.steps.len() * FETCHED_BY_STEP * size_of::<u16>() / VECTOR {
+            fetch(block.fetch.cast::<u8>().wrapping_add(line * VECTOR));
+        }
     }
     for first in (0..ROW_TILES * TILE_ROWS).step_by(ROWS) {
         let inputs = block.rows[first / TILE_ROWS].cast::<u8>().wrapping_add(first % TILE_ROWS * BYTE_ROW);
@@ -78,6 +85,43 @@ unsafe fn multiply<const ROW_TILES: usize, const COLUMN_TILES: usize, const ROWS
     }
 }
 
+/// One after the other: both are vectors' work.
+///
+/// # Safety
+///
+/// As [`multiply`] and [`Requantized::requantize`].
+unsafe fn multiply_and_requantize<
+    const ROW_TILES: usize,
+    const COLUMN_TILES: usize,
+    const ROWS: usize,
+    Q: Requantized,
+>(
+    block: &MatrixBlock<'_>,
+    from: &FinishedRows<'_>,
+    to: &Requantization<'_>,
+    target: *mut u8,
+    stream: bool,
+) {
+    // SAFETY: handed on from the caller.
+    unsafe {
+        multiply::<ROW_TILES, COLUMN_TILES, ROWS>(block);
+        finish::requantize_now::<Q>(from, to, target, stream);
+    }
+}
+
+/// The kernels of a shape.
+const fn of_shape<const ROW_TILES: usize, const COLUMN_TILES: usize, const ROWS: usize>() -> ByteBlockKernels
+{
+    ByteBlockKernels {
+        multiply: multiply::<ROW_TILES, COLUMN_TILES, ROWS>,
+        and_requantize: RequantizeKernels {
+            i8: multiply_and_requantize::<ROW_TILES, COLUMN_TILES, ROWS, i8>,
+            u8: multiply_and_requantize::<ROW_TILES, COLUMN_TILES, ROWS, u8>,
+            f32: multiply_and_requantize::<ROW_TILES, COLUMN_TILES, ROWS, f32>,
+        },
+    }
+}
+
 /// There is nothing to prepare or to give back.
 unsafe fn nothing() {}
 
@@ -87,14 +131,16 @@ pub(crate) const KERNELS: MatrixKernels = MatrixKernels {
     release: nothing,
     parts: None,
     bytes: ByteKernels {
-        blocks: [[multiply::<4, 1, 16>, multiply::<2, 2, 8>]; 2],
+        blocks: [[of_shape::<4, 1, 16>(), of_shape::<2, 2, 8>()]; 2],
         copy_rows: [byte_rows::copy_rows::<0>, byte_rows::copy_rows::<SIGNED_OFFSET>],
         turn_rows: [byte_rows::turn_rows::<0>, byte_rows::turn_rows::<SIGNED_OFFSET>],
         signed_offset: SIGNED_OFFSET,
         requantize: byte_rows::requantize,
-        requantize_to_i8: finish::requantize_i8,
-        requantize_to_u8: finish::requantize_u8,
-        requantize_to_f32: finish::requantize_f32,
+        requantize_to: RequantizeKernels {
+            i8: finish::requantize_now::<i8>,
+            u8: finish::requantize_now::<u8>,
+            f32: finish::requantize_now::<f32>,
+        },
         turn_to_i8: finish::turn_i8,
         turn_to_u8: finish::turn_u8,
         turn_to_f32: finish::turn_reals,

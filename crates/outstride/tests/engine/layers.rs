@@ -53,7 +53,7 @@ pub(crate) struct Layer {
     pub(crate) axes: Vec<Axis>,
     output_padding: Vec<i64>,
     pads_end: Vec<i64>,
-    channels_first: bool,
+    pub(crate) channels_first: bool,
 }
 
 impl Layer {

@@ -9,6 +9,10 @@ use outstride::{
 
 use crate::layers::{Layer, Numbers, PATHS, Scoped, isas};
 
+/// Scales of outputs. With the smallest, most outputs saturate, and some quotients are no 32-bit integers; with the largest, all
+/// are zero.
+const SCALES: [f32; 4] = [0.37, 1e-3, 1e-9, 1e25];
+
 /// A layer with bytes, and what they stand for.
 struct Case<X> {
     layer: Layer,
@@ -64,7 +68,7 @@ impl<X: Byte> Case<X> {
         self.layer.laid_out(&real.unwrap(), &geometry.output_shape())
     }
 
-    fn check(&self, numbers: &mut Numbers) {
+    fn check(&self, numbers: &mut Numbers, scale: f32) {
         let geometry = self.layer.geometry();
         let activation = numbers.pick(&[
             Activation::Identity,
@@ -74,8 +78,6 @@ impl<X: Byte> Case<X> {
         let real = self.expected(activation);
         let (x_shape, _) = self.layer.stored(&geometry.input_shape());
         let (y_shape, _) = self.layer.stored(&geometry.output_shape());
-        // With the smallest, most outputs saturate, and some quotients are no 32-bit integers; with the largest, all are zero.
-        let scale = numbers.pick(&[0.37, 0.37, 1e-3, 1e-9, 1e25]);
         let output = Affine { scale, zero_point: numbers.below(100) as i32 };
         for isa in isas() {
             for path in PATHS {
@@ -105,8 +107,23 @@ fn results_are_those_of_the_definition_bit_for_bit() {
     let mut numbers = Numbers(0x8b17);
     for round in 0..60 {
         let layer = Layer::draw(&mut numbers, round % 2);
-        Case::<u8>::draw(&mut numbers, layer.clone(), |byte| byte).check(&mut numbers);
-        Case::<i8>::draw(&mut numbers, layer, |byte| byte as i8).check(&mut numbers);
+        let scale = numbers.pick(&SCALES);
+        Case::<u8>::draw(&mut numbers, layer.clone(), |byte| byte).check(&mut numbers, scale);
+        Case::<i8>::draw(&mut numbers, layer, |byte| byte as i8).check(&mut numbers, scale);
+    }
+}
+
+#[test]
+fn many_channels_of_either_layout_are_exact_with_every_scale() {
+    let mut numbers = Numbers(0x64);
+    for scale in SCALES {
+        for channels_first in [false, true] {
+            let mut layer = Layer::draw(&mut numbers, 0);
+            layer.channels_first = channels_first;
+            layer.become_wide(70, 84);
+            Case::<u8>::draw(&mut numbers, layer.clone(), |byte| byte).check(&mut numbers, scale);
+            Case::<i8>::draw(&mut numbers, layer, |byte| byte as i8).check(&mut numbers, scale);
+        }
     }
 }
 
@@ -118,7 +135,7 @@ fn sums_that_32_bits_do_not_hold_are_exact_as_well() {
         layer.become_wide(channels, 20);
         let mut case = Case::<u8>::draw(&mut numbers, layer, |byte| byte);
         case.w.iter_mut().for_each(|weight| *weight = weight.saturating_add(100));
-        case.check(&mut numbers);
+        case.check(&mut numbers, 0.37);
     }
 }
 

@@ -1,317 +1,313 @@
-//! Sums of products of tiles, each kernel one block of assembly.
+//! Sums of products of tiles, a block of assembly per step. Between steps there is time for [other work](Work), which vectors
+//! do: tiles and vectors hardly hinder each other. The compiler knows no tiles, so that they keep their values meanwhile.
 
 use std::arch::asm;
+use std::arch::x86_64::*;
+use std::marker::PhantomData;
 
-use crate::matrix::{FETCHED_BY_STEP, MatrixBlock, MatrixStep, PART_ROW};
+use super::super::finish::Work;
+use crate::matrix::{FETCHED_BY_STEP, MatrixBlock, PART_ROW, TILE_ROWS};
 
-// What the assembly relies on.
-const _: () = assert!(size_of::<MatrixStep>() == 16 && PART_ROW == 32 && FETCHED_BY_STEP == 256);
+// What the assembly relies on: rows of 64 bytes, tiles of 1024.
+const _: () = assert!(PART_ROW * size_of::<u16>() == 64 && TILE_ROWS == 16);
 
-/// Begins four tiles of sums.
+/// How a block of sums is computed.
+pub(super) trait Block {
+    /// Adds the products of all steps to what sums begin with, and does some work meanwhile.
+    ///
+    /// # Safety
+    ///
+    /// Tiles must be configured, and all that the block names readable or writable; and as [`Work::advance`].
+    unsafe fn run(block: &MatrixBlock<'_>, work: &mut impl Work);
+}
+
+/// How numbers or bytes are multiplied.
+pub(super) trait Products {
+    /// Which parts of weights and inputs are multiplied with each other, one pair after the other.
+    const PAIRS: &'static [(usize, usize)];
+
+    /// The two current tiles of rows by the two of columns.
+    ///
+    /// # Safety
+    ///
+    /// Tiles must be configured.
+    unsafe fn two_by_two();
+
+    /// The two current tiles of rows by one of columns: the first or the last two tiles of sums.
+    ///
+    /// # Safety
+    ///
+    /// Tiles must be configured.
+    unsafe fn two_by_one<const LAST: bool>();
+}
+
+/// Bytes of a row of a tile, and elements of a tile of weights.
+const ROW: usize = 64;
+const TILE: usize = 512;
+
+/// Two tiles of rows by two of columns.
+pub(super) struct TwoByTwo<P>(PhantomData<P>);
+
+/// Four tiles of rows by one of columns.
+pub(super) struct FourByOne<P>(PhantomData<P>);
+
+/// Assembly that uses all tiles.
+macro_rules! tiles {
+    ($($text:expr),* ; $($operands:tt)*) => {
+        asm!(
+            $($text,)*
+            $($operands)*
+            out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
+            out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
+            options(nostack),
+        )
+    };
+}
+
+/// Begins four tiles of sums with zeros.
 macro_rules! zero_sums {
     () => {
-        "tilezero tmm0
-         tilezero tmm1
-         tilezero tmm2
-         tilezero tmm3"
+        tiles!("tilezero tmm0", "tilezero tmm1", "tilezero tmm2", "tilezero tmm3";)
     };
 }
 
-/// Brings [`FETCHED_BY_STEP`](crate::matrix::FETCHED_BY_STEP) elements near.
-macro_rules! fetch {
-    () => {
-        "prefetcht1 [{fetch}]
-         prefetcht1 [{fetch} + 64]
-         prefetcht1 [{fetch} + 128]
-         prefetcht1 [{fetch} + 192]
-         prefetcht1 [{fetch} + 256]
-         prefetcht1 [{fetch} + 320]
-         prefetcht1 [{fetch} + 384]
-         prefetcht1 [{fetch} + 448]
-         add {fetch}, 512"
-    };
-}
-
-/// Four products of the current inputs and weights.
-macro_rules! square {
-    () => {
-        square!("tdpbf16ps")
-    };
-    ($product:literal) => {
-        concat!(
-            $product,
-            " tmm0, tmm4, tmm6\n",
-            $product,
-            " tmm1, tmm4, tmm7\n",
-            $product,
-            " tmm2, tmm5, tmm6\n",
-            $product,
-            " tmm3, tmm5, tmm7"
-        )
-    };
-}
-
-/// Two tiles of rows by two of columns, given how a step's products are made.
-macro_rules! two_by_two {
-    ($name:ident, $parts:literal: $($products:expr),* $(,)?) => {
-        /// # Safety
-        ///
-        /// Tiles must be configured, and all that the block names readable or writable.
-        pub(super) unsafe fn $name(block: &MatrixBlock<'_>) {
-            // One part has no next one.
-            let part_bytes = if $parts > 1 { block.part_stride * size_of::<u16>() } else { 0 };
-            let (begin, begin_row, begin_tile) = block.begin(128, 2048);
-            // SAFETY: the caller vouches for all of it. Inputs and weights are read 16 rows of 64 bytes at a time.
-            unsafe {
-                asm!(
-                    "test {offset}, {offset}",
-                    "jnz 2f",
-                    zero_sums!(),
-                    "jmp 3f",
-                    "2:",
-                    "tileloadd tmm0, [{offset} + {first}]",
-                    "tileloadd tmm1, [{offset} + {first} + 64]",
-                    "add {offset}, {second}",
-                    "tileloadd tmm2, [{offset} + {first}]",
-                    "tileloadd tmm3, [{offset} + {first} + 64]",
-                    "3:",
-                    "test {count}, {count}",
-                    "jz 5f",
-                    "4:",
-                    "mov {offset}, [{step}]",
-                    "mov {weights}, [{step} + 8]",
-                    "lea {first}, [{rows0} + {offset}]",
-                    "lea {second}, [{rows1} + {offset}]",
-                    $($products,)*
-                    "add {step}, 16",
-                    "dec {count}",
-                    "jnz 4b",
-                    "5:",
-                    "lea {first}, [{out} + 2048]",
-                    "tilestored [{out} + {pitch}], tmm0",
-                    "tilestored [{out} + {pitch} + 64], tmm1",
-                    "tilestored [{first} + {pitch}], tmm2",
-                    "tilestored [{first} + {pitch} + 64], tmm3",
-                    out = in(reg) block.out,
-                    pitch = in(reg) 128usize,
-                    row = in(reg) 64usize,
-                    rows0 = in(reg) block.rows[0],
-                    rows1 = in(reg) block.rows[1],
-                    part = in(reg) part_bytes,
-                    step = inout(reg) block.steps.as_ptr() => _,
-                    count = inout(reg) block.steps.len() => _,
-                    fetch = inout(reg) block.fetch => _,
-                    offset = inout(reg) begin => _,
-                    weights = out(reg) _,
-                    first = inout(reg) begin_row => _,
-                    second = inout(reg) begin_tile => _,
-                    out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
-                    out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
-                    options(nostack),
-                );
-            }
+/// Loads a tile of columns. To `stream`, it is not to take room in the first-level cache.
+macro_rules! load_columns {
+    ($tile:tt, $weights:expr, $stream:expr) => {
+        if $stream {
+            asm!(
+                concat!("tileloaddt1 ", $tile, ", [{weights} + {row}]"),
+                weights = in(reg) $weights, row = in(reg) ROW,
+                out("tmm6") _, out("tmm7") _,
+                options(nostack, readonly),
+            );
+        } else {
+            asm!(
+                concat!("tileloadd ", $tile, ", [{weights} + {row}]"),
+                weights = in(reg) $weights, row = in(reg) ROW,
+                out("tmm6") _, out("tmm7") _,
+                options(nostack, readonly),
+            );
         }
     };
 }
 
-two_by_two! {
-    two_by_two_halves, 2:
-    "tileloadd tmm6, [{weights} + {row} + 2048]",
-    "tileloadd tmm7, [{weights} + {row} + 3072]",
-    "tileloadd tmm4, [{first} + {row}]",
-    "tileloadd tmm5, [{second} + {row}]",
-    square!(),
-    "add {first}, {part}",
-    "add {second}, {part}",
-    "tileloadd tmm4, [{first} + {row}]",
-    "tileloadd tmm5, [{second} + {row}]",
-    square!(),
-    "tileloadd tmm6, [{weights} + {row} + 0]",
-    "tileloadd tmm7, [{weights} + {row} + 1024]",
-    fetch!(),
-    square!(),
-    "lea {first}, [{rows0} + {offset}]",
-    "lea {second}, [{rows1} + {offset}]",
-    "tileloadd tmm4, [{first} + {row}]",
-    "tileloadd tmm5, [{second} + {row}]",
-    square!(),
-}
-
-two_by_two! {
-    two_by_two_thirds, 3:
-    "tileloadd tmm6, [{weights} + {row} + 4096]",
-    "tileloadd tmm4, [{first} + {row}]",
-    "tileloadd tmm7, [{weights} + {row} + 5120]",
-    "tileloadd tmm5, [{second} + {row}]",
-    square!(),
-    "tileloadd tmm6, [{weights} + {row} + 2048]",
-    "tileloadd tmm7, [{weights} + {row} + 3072]",
-    square!(),
-    "add {first}, {part}",
-    "add {second}, {part}",
-    "tileloadd tmm4, [{first} + {row}]",
-    "tileloadd tmm5, [{second} + {row}]",
-    square!(),
-    "tileloadd tmm6, [{weights} + {row}]",
-    "tileloadd tmm7, [{weights} + {row} + 1024]",
-    square!(),
-    "add {first}, {part}",
-    "add {second}, {part}",
-    "tileloadd tmm4, [{first} + {row}]",
-    "tileloadd tmm5, [{second} + {row}]",
-    fetch!(),
-    square!(),
-    "lea {first}, [{rows0} + {offset}]",
-    "lea {second}, [{rows1} + {offset}]",
-    "tileloadd tmm4, [{first} + {row}]",
-    "tileloadd tmm5, [{second} + {row}]",
-    square!(),
-}
-
-/// The current part of four tiles of rows by the current weights.
-macro_rules! column {
-    () => {
-        column!("tdpbf16ps")
-    };
-    ($product:literal) => {
-        concat!(
-            "lea {first}, [{rows0} + {offset}]
-             tileloadd tmm4, [{first} + {row}]\n",
-            $product,
-            " tmm0, tmm4, tmm6
-             lea {first}, [{rows1} + {offset}]
-             tileloadd tmm5, [{first} + {row}]\n",
-            $product,
-            " tmm1, tmm5, tmm6
-             lea {first}, [{rows2} + {offset}]
-             tileloadd tmm4, [{first} + {row}]\n",
-            $product,
-            " tmm2, tmm4, tmm6
-             lea {first}, [{rows3} + {offset}]
-             tileloadd tmm5, [{first} + {row}]\n",
-            $product,
-            " tmm3, tmm5, tmm6"
-        )
-    };
-}
-
-/// Four tiles of rows by one of columns, given how a step's products are made.
-macro_rules! four_by_one {
-    ($name:ident, $parts:literal: $($products:expr),* $(,)?) => {
-        /// # Safety
-        ///
-        /// Tiles must be configured, and all that the block names readable or writable.
-        pub(super) unsafe fn $name(block: &MatrixBlock<'_>) {
-            // One part has no next one.
-            let part_bytes = if $parts > 1 { block.part_stride * size_of::<u16>() } else { 0 };
-            let (begin, begin_row, begin_tile) = block.begin(64, 1024);
-            // SAFETY: the caller vouches for all of it. Inputs and weights are read 16 rows of 64 bytes at a time.
-            unsafe {
-                asm!(
-                    "test {offset}, {offset}",
-                    "jnz 2f",
-                    zero_sums!(),
-                    "jmp 3f",
-                    "2:",
-                    "tileloadd tmm0, [{offset} + {first}]",
-                    "add {offset}, {weights}",
-                    "tileloadd tmm1, [{offset} + {first}]",
-                    "add {offset}, {weights}",
-                    "tileloadd tmm2, [{offset} + {first}]",
-                    "add {offset}, {weights}",
-                    "tileloadd tmm3, [{offset} + {first}]",
-                    "3:",
-                    "test {count}, {count}",
-                    "jz 5f",
-                    "4:",
-                    "mov {offset}, [{step}]",
-                    "mov {weights}, [{step} + 8]",
-                    $($products,)*
-                    "add {step}, 16",
-                    "dec {count}",
-                    "jnz 4b",
-                    "5:",
-                    "tilestored [{out} + {row}], tmm0",
-                    "tilestored [{out} + {row} + 1024], tmm1",
-                    "tilestored [{out} + {row} + 2048], tmm2",
-                    "tilestored [{out} + {row} + 3072], tmm3",
-                    out = in(reg) block.out,
-                    row = in(reg) 64usize,
-                    rows0 = in(reg) block.rows[0],
-                    rows1 = in(reg) block.rows[1],
-                    rows2 = in(reg) block.rows[2],
-                    rows3 = in(reg) block.rows[3],
-                    part = in(reg) part_bytes,
-                    step = inout(reg) block.steps.as_ptr() => _,
-                    count = inout(reg) block.steps.len() => _,
-                    fetch = inout(reg) block.fetch => _,
-                    offset = inout(reg) begin => _,
-                    weights = inout(reg) begin_tile => _,
-                    first = inout(reg) begin_row => _,
-                    out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
-                    out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
-                    options(nostack),
+impl<P: Products> Block for TwoByTwo<P> {
+    #[inline(always)]
+    unsafe fn run(block: &MatrixBlock<'_>, work: &mut impl Work) {
+        let (begin, row, tile) = block.begin(128, 2048);
+        // SAFETY: the caller vouches for all of it.
+        unsafe {
+            if begin.is_null() {
+                zero_sums!();
+            } else {
+                tiles!(
+                    "tileloadd tmm0, [{first} + {row}]",
+                    "tileloadd tmm1, [{first} + {row} + 64]",
+                    "tileloadd tmm2, [{second} + {row}]",
+                    "tileloadd tmm3, [{second} + {row} + 64]";
+                    first = in(reg) begin, second = in(reg) begin.wrapping_add(tile), row = in(reg) row,
                 );
             }
+            let rows = [block.rows[0], block.rows[1]];
+            let mut work = WorkBetweenSteps::new(block, work);
+            for step in block.steps {
+                let mut loaded = (usize::MAX, usize::MAX);
+                for &(columns, part) in P::PAIRS {
+                    if loaded.0 != columns {
+                        let weights = step.weights.wrapping_add(columns * 2 * TILE);
+                        load_columns!("tmm6", weights, block.stream);
+                        load_columns!("tmm7", weights.wrapping_add(TILE), block.stream);
+                    }
+                    if loaded.1 != part {
+                        load_rows(rows, step.input, part * block.part_stride);
+                    }
+                    loaded = (columns, part);
+                    P::two_by_two();
+                }
+                work.advance();
+            }
+            work.end();
+            tiles!(
+                "tilestored [{first} + {row}], tmm0",
+                "tilestored [{first} + {row} + 64], tmm1",
+                "tilestored [{first} + {row} + 2048], tmm2",
+                "tilestored [{first} + {row} + 2112], tmm3";
+                first = in(reg) block.out, row = in(reg) 128usize,
+            );
         }
-    };
+    }
 }
 
-four_by_one! {
-    four_by_one_halves, 2:
-    "tileloadd tmm6, [{weights} + {row} + 1024]",
-    column!(),
-    "add {offset}, {part}",
-    column!(),
-    "tileloadd tmm6, [{weights} + {row} + 0]",
-    column!(),
-    "mov {offset}, [{step}]",
-    fetch!(),
-    column!(),
+impl<P: Products> Block for FourByOne<P> {
+    #[inline(always)]
+    unsafe fn run(block: &MatrixBlock<'_>, work: &mut impl Work) {
+        let (begin, row, tile) = block.begin(64, 1024);
+        // SAFETY: the caller vouches for all of it.
+        unsafe {
+            if begin.is_null() {
+                zero_sums!();
+            } else {
+                tiles!(
+                    "tileloadd tmm0, [{from} + {row}]",
+                    "add {from}, {tile}",
+                    "tileloadd tmm1, [{from} + {row}]",
+                    "add {from}, {tile}",
+                    "tileloadd tmm2, [{from} + {row}]",
+                    "add {from}, {tile}",
+                    "tileloadd tmm3, [{from} + {row}]";
+                    from = inout(reg) begin => _, tile = in(reg) tile, row = in(reg) row,
+                );
+            }
+            let [a, b, c, d] = block.rows;
+            let mut work = WorkBetweenSteps::new(block, work);
+            for step in block.steps {
+                let mut loaded = usize::MAX;
+                for &(columns, part) in P::PAIRS {
+                    if loaded != columns {
+                        load_columns!("tmm6", step.weights.wrapping_add(columns * TILE), block.stream);
+                        loaded = columns;
+                    }
+                    load_rows([a, b], step.input, part * block.part_stride);
+                    P::two_by_one::<false>();
+                    load_rows([c, d], step.input, part * block.part_stride);
+                    P::two_by_one::<true>();
+                }
+                work.advance();
+            }
+            work.end();
+            tiles!(
+                "tilestored [{first} + {row}], tmm0",
+                "tilestored [{first} + {row} + 1024], tmm1",
+                "tilestored [{first} + {row} + 2048], tmm2",
+                "tilestored [{first} + {row} + 3072], tmm3";
+                first = in(reg) block.out, row = in(reg) 64usize,
+            );
+        }
+    }
 }
 
-four_by_one! {
-    four_by_one_thirds, 3:
-    "tileloadd tmm6, [{weights} + {row} + 2048]",
-    column!(),
-    "tileloadd tmm6, [{weights} + {row} + 1024]",
-    column!(),
-    "add {offset}, {part}",
-    column!(),
-    "tileloadd tmm6, [{weights} + {row}]",
-    column!(),
-    "add {offset}, {part}",
-    column!(),
-    "mov {offset}, [{step}]",
-    fetch!(),
-    column!(),
-}
-
-/// Both shapes for numbers of one part, given the instruction that multiplies tiles of them.
-macro_rules! of_one_part {
-    ($two_by_two:ident, $four_by_one:ident, $product:literal) => {
-        two_by_two! {
-            $two_by_two, 1:
-            // There is no next part, but the register is an operand all the same.
-            "/* {part} */",
-            "tileloadd tmm6, [{weights} + {row} + 0]",
-            "tileloadd tmm7, [{weights} + {row} + 1024]",
+/// Loads the current tiles of rows.
+///
+/// # Safety
+///
+/// Tiles must be configured, and a tile readable so many bytes and elements from each of the rows.
+#[inline(always)]
+unsafe fn load_rows(rows: [*const u16; 2], bytes: isize, elements: usize) {
+    let [first, second] = rows;
+    // SAFETY: handed on from the caller.
+    unsafe {
+        asm!(
             "tileloadd tmm4, [{first} + {row}]",
             "tileloadd tmm5, [{second} + {row}]",
-            fetch!(),
-            square!($product),
-        }
+            first = in(reg) first.wrapping_byte_offset(bytes).wrapping_add(elements),
+            second = in(reg) second.wrapping_byte_offset(bytes).wrapping_add(elements),
+            row = in(reg) ROW,
+            out("tmm4") _, out("tmm5") _,
+            options(nostack, readonly),
+        );
+    }
+}
 
-        four_by_one! {
-            $four_by_one, 1:
-            "/* {part} */",
-            "tileloadd tmm6, [{weights} + {row} + 0]",
-            fetch!(),
-            column!($product),
+/// What is done after every step: some of the work, and fetching what comes next.
+struct WorkBetweenSteps<'w, W> {
+    work: &'w mut W,
+    per_step: usize,
+    fetch: *const u16,
+}
+
+impl<'w, W: Work> WorkBetweenSteps<'w, W> {
+    #[inline(always)]
+    fn new(block: &MatrixBlock<'_>, work: &'w mut W) -> Self {
+        let per_step = work.len().div_ceil(block.steps.len().max(1));
+        WorkBetweenSteps { work, per_step, fetch: block.fetch }
+    }
+
+    /// # Safety
+    ///
+    /// As [`Work::advance`].
+    #[inline(always)]
+    unsafe fn advance(&mut self) {
+        if !self.fetch.is_null() {
+            for line in 0..FETCHED_BY_STEP / PART_ROW {
+                // SAFETY: fetching accesses no memory.
+                unsafe { _mm_prefetch::<_MM_HINT_T1>(self.fetch.wrapping_add(line * PART_ROW).cast()) };
+            }
+            self.fetch = self.fetch.wrapping_add(FETCHED_BY_STEP);
+        }
+        // SAFETY: handed on from the caller.
+        unsafe { self.work.advance(self.per_step) };
+    }
+
+    /// # Safety
+    ///
+    /// As [`Work::advance`].
+    #[inline(always)]
+    unsafe fn end(self) {
+        // SAFETY: handed on from the caller.
+        unsafe { self.work.advance(usize::MAX) };
+    }
+}
+
+macro_rules! products {
+    ($(#[$what:meta])* $name:ident, $pairs:expr, $product:literal) => {
+        $(#[$what])*
+        pub(super) struct $name;
+
+        impl Products for $name {
+            const PAIRS: &'static [(usize, usize)] = &$pairs;
+
+            #[inline(always)]
+            unsafe fn two_by_two() {
+                // SAFETY: handed on from the caller.
+                unsafe {
+                    tiles!(
+                        concat!($product, " tmm0, tmm4, tmm6"),
+                        concat!($product, " tmm1, tmm4, tmm7"),
+                        concat!($product, " tmm2, tmm5, tmm6"),
+                        concat!($product, " tmm3, tmm5, tmm7");
+                    );
+                }
+            }
+
+            #[inline(always)]
+            unsafe fn two_by_one<const LAST: bool>() {
+                // SAFETY: handed on from the caller.
+                unsafe {
+                    if LAST {
+                        tiles!(
+                            concat!($product, " tmm2, tmm4, tmm6"),
+                            concat!($product, " tmm3, tmm5, tmm6");
+                        );
+                    } else {
+                        tiles!(
+                            concat!($product, " tmm0, tmm4, tmm6"),
+                            concat!($product, " tmm1, tmm5, tmm6");
+                        );
+                    }
+                }
+            }
         }
     };
 }
 
-of_one_part!(two_by_two_whole, four_by_one_whole, "tdpbf16ps");
-of_one_part!(two_by_two_unsigned, four_by_one_unsigned, "tdpbusd");
-of_one_part!(two_by_two_signed, four_by_one_signed, "tdpbssd");
+products! {
+    /// 16-bit numbers.
+    Whole, [(0, 0)], "tdpbf16ps"
+}
+products! {
+    /// Numbers in two parts.
+    Halves, [(1, 0), (1, 1), (0, 1), (0, 0)], "tdpbf16ps"
+}
+products! {
+    /// Numbers in three parts. What is left out is below the rounding of a product.
+    Thirds, [(2, 0), (1, 0), (1, 1), (0, 1), (0, 2), (0, 0)], "tdpbf16ps"
+}
+products! {
+    /// Unsigned bytes by signed ones.
+    Unsigned, [(0, 0)], "tdpbusd"
+}
+products! {
+    /// Signed bytes.
+    Signed, [(0, 0)], "tdpbssd"
+}

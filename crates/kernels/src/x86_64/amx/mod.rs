@@ -9,10 +9,19 @@ mod rows;
 
 use std::arch::asm;
 use std::arch::x86_64::*;
+use std::marker::PhantomData;
 use std::sync::OnceLock;
 
+use half::{bf16, f16};
+
+use super::finish::{Idle, Narrow, Nearest, Requantized, Work, Worker};
 use super::{byte_rows, finish};
-use crate::matrix::{ByteKernels, MatrixKernels, PartKernels};
+use crate::matrix::{
+    ByteBlockKernels, ByteKernels, FinishKernels, FinishedRows, MatrixBlock, MatrixKernels, PartBlockKernels,
+    PartKernels, RequantizeKernels,
+};
+use crate::quantize::Requantization;
+use blocks::{Block, FourByOne, Halves, Products, Signed, Thirds, TwoByTwo, Unsigned, Whole};
 
 /// Whether this CPU has tiles with 16-bit floats and the system lets this process use them. Asked once.
 pub(crate) fn is_available() -> bool {
@@ -100,40 +109,131 @@ pub(crate) unsafe fn release() {
     unsafe { asm!("tilerelease", options(nostack, nomem)) };
 }
 
+/// Has work done while it multiplies a block.
+struct Meanwhile<'a, B> {
+    block: &'a MatrixBlock<'a>,
+    how: PhantomData<B>,
+}
+
+impl<B: Block> Worker for Meanwhile<'_, B> {
+    #[inline(always)]
+    unsafe fn have_done(self, work: &mut impl Work) {
+        // SAFETY: handed on from the caller.
+        unsafe { B::run(self.block, work) }
+    }
+}
+
+/// See [`MatrixSession::multiply`](crate::MatrixSession::multiply).
+///
+/// # Safety
+///
+/// As [`Block::run`].
+unsafe fn multiply<B: Block>(block: &MatrixBlock<'_>) {
+    // SAFETY: handed on from the caller.
+    unsafe { B::run(block, &mut Idle) }
+}
+
+/// See [`MatrixSession::multiply_and_finish`](crate::MatrixSession::multiply_and_finish).
+///
+/// # Safety
+///
+/// As [`Block::run`] and [`finish::finish`].
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]
+unsafe fn multiply_and_finish<B: Block, Q>(
+    block: &MatrixBlock<'_>,
+    from: &FinishedRows<'_>,
+    bias: &[f32],
+    bounds: (f32, f32),
+    target: *mut u8,
+    stream: bool,
+) -> bool
+where
+    Nearest<Q>: Narrow<Element = Q>,
+{
+    let worker = Meanwhile::<B> { block, how: PhantomData };
+    // SAFETY: handed on from the caller.
+    unsafe { finish::finish::<Q>(worker, from, bias, bounds, target, stream) }
+}
+
+/// See [`MatrixSession::multiply_and_finish_bytes`](crate::MatrixSession::multiply_and_finish_bytes).
+///
+/// # Safety
+///
+/// As [`Block::run`] and [`Requantized::requantize`].
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
+unsafe fn multiply_and_requantize<B: Block, Q: Requantized>(
+    block: &MatrixBlock<'_>,
+    from: &FinishedRows<'_>,
+    to: &Requantization<'_>,
+    target: *mut u8,
+    stream: bool,
+) {
+    let worker = Meanwhile::<B> { block, how: PhantomData };
+    // SAFETY: handed on from the caller.
+    unsafe { Q::requantize(worker, from, to, target, stream) }
+}
+
+/// The kernels of both shapes for numbers.
+const fn of_numbers<P: Products>() -> [PartBlockKernels; 2] {
+    const fn of_shape<B: Block>() -> PartBlockKernels {
+        PartBlockKernels {
+            multiply: multiply::<B>,
+            and_finish: FinishKernels {
+                f32: multiply_and_finish::<B, f32>,
+                bf16: multiply_and_finish::<B, bf16>,
+                f16: multiply_and_finish::<B, f16>,
+            },
+        }
+    }
+    [of_shape::<FourByOne<P>>(), of_shape::<TwoByTwo<P>>()]
+}
+
+/// The kernels of both shapes for bytes.
+const fn of_bytes<P: Products>() -> [ByteBlockKernels; 2] {
+    const fn of_shape<B: Block>() -> ByteBlockKernels {
+        ByteBlockKernels {
+            multiply: multiply::<B>,
+            and_requantize: RequantizeKernels {
+                i8: multiply_and_requantize::<B, i8>,
+                u8: multiply_and_requantize::<B, u8>,
+                f32: multiply_and_requantize::<B, f32>,
+            },
+        }
+    }
+    [of_shape::<FourByOne<P>>(), of_shape::<TwoByTwo<P>>()]
+}
+
 /// All of it as a table.
 pub(crate) const KERNELS: MatrixKernels = MatrixKernels {
     configure,
     release,
     parts: Some(PartKernels {
-        blocks: [
-            [blocks::four_by_one_whole, blocks::two_by_two_whole],
-            [blocks::four_by_one_halves, blocks::two_by_two_halves],
-            [blocks::four_by_one_thirds, blocks::two_by_two_thirds],
-        ],
+        blocks: [of_numbers::<Whole>(), of_numbers::<Halves>(), of_numbers::<Thirds>()],
         split: [rows::split::<1>, rows::split::<2>, rows::split::<3>],
         copy_rows: rows::copy_rows,
         turn_rows: rows::turn_rows,
         are_sound: rows::are_sound,
         add_bias: rows::add_bias,
-        finish_f32: finish::finish_f32,
-        finish_bf16: finish::finish_bf16,
-        finish_f16: finish::finish_f16,
+        finish: FinishKernels {
+            f32: finish::finish_now::<f32>,
+            bf16: finish::finish_now::<bf16>,
+            f16: finish::finish_now::<f16>,
+        },
         turn_f32: finish::turn_f32,
         turn_bf16: finish::turn_bf16,
         turn_f16: finish::turn_f16,
     }),
     bytes: ByteKernels {
-        blocks: [
-            [blocks::four_by_one_unsigned, blocks::two_by_two_unsigned],
-            [blocks::four_by_one_signed, blocks::two_by_two_signed],
-        ],
+        blocks: [of_bytes::<Unsigned>(), of_bytes::<Signed>()],
         copy_rows: [byte_rows::copy_rows::<0>; 2],
         turn_rows: [byte_rows::turn_rows::<0>; 2],
         signed_offset: 0,
         requantize: byte_rows::requantize,
-        requantize_to_i8: finish::requantize_i8,
-        requantize_to_u8: finish::requantize_u8,
-        requantize_to_f32: finish::requantize_f32,
+        requantize_to: RequantizeKernels {
+            i8: finish::requantize_now::<i8>,
+            u8: finish::requantize_now::<u8>,
+            f32: finish::requantize_now::<f32>,
+        },
         turn_to_i8: finish::turn_i8,
         turn_to_u8: finish::turn_u8,
         turn_to_f32: finish::turn_reals,

@@ -10,8 +10,9 @@ use std::arch::x86_64::*;
 use super::avx512::{Avx512F32, below};
 use crate::simd::Simd;
 
-pub(super) use requantize::{requantize_f32, requantize_i8, requantize_u8, turn_i8, turn_reals, turn_u8};
-pub(super) use rows::{finish_bf16, finish_f16, finish_f32};
+pub(super) use narrow::{Narrow, Nearest};
+pub(super) use requantize::{Requantized, requantize_now, turn_i8, turn_reals, turn_u8};
+pub(super) use rows::{finish, finish_now};
 pub(super) use turned::{turn_bf16, turn_f16, turn_f32};
 
 /// Quiet NaN, both infinities, subnormal, signalling NaN.
@@ -23,6 +24,53 @@ trait Steps {
     ///
     /// The CPU must have AVX-512.
     unsafe fn finished(&mut self, sums: [__m512; 2]) -> [__m512; 2];
+}
+
+/// Work in pieces, which can be done between other things.
+pub(super) trait Work {
+    /// Pieces that are left.
+    fn len(&self) -> usize;
+
+    /// Does so many pieces, or all that are left.
+    ///
+    /// # Safety
+    ///
+    /// The CPU must have what the work needs.
+    unsafe fn advance(&mut self, pieces: usize);
+}
+
+/// Who does work, at some time.
+pub(super) trait Worker {
+    /// Has all of it done.
+    ///
+    /// # Safety
+    ///
+    /// The CPU must have what the work and the worker need.
+    unsafe fn have_done(self, work: &mut impl Work);
+}
+
+/// Does it now.
+pub(super) struct Now;
+
+impl Worker for Now {
+    #[inline(always)]
+    unsafe fn have_done(self, work: &mut impl Work) {
+        // SAFETY: handed on from the caller.
+        unsafe { work.advance(usize::MAX) };
+    }
+}
+
+/// No work.
+pub(super) struct Idle;
+
+impl Work for Idle {
+    #[inline(always)]
+    fn len(&self) -> usize {
+        0
+    }
+
+    #[inline(always)]
+    unsafe fn advance(&mut self, _pieces: usize) {}
 }
 
 /// Adds the bias, and if `BOUNDED` brings the result within the bounds.

@@ -12,7 +12,7 @@ use crate::simd::Simd;
 use crate::storage::Convert;
 
 /// How two vectors of usual numbers become neighbours in memory.
-pub(super) trait Narrow {
+pub(in super::super) trait Narrow {
     type Element;
 
     /// # Safety
@@ -27,7 +27,7 @@ pub(super) trait Narrow {
 }
 
 /// Numbers become the nearest ones of a type.
-pub(super) struct Nearest<Q>(PhantomData<Q>);
+pub(in super::super) struct Nearest<Q>(PhantomData<Q>);
 
 impl<Q> Nearest<Q> {
     pub(super) const NEW: Self = Nearest(PhantomData);

@@ -4,9 +4,9 @@ use std::arch::x86_64::*;
 
 use super::super::avx512::Avx512F32;
 use super::narrow::{Narrow, Nearest, Whole};
-use super::rows::store;
+use super::rows::StoreRows;
 use super::turned::{Turn, Turned, blocks};
-use super::{Steps, load};
+use super::{Now, Steps, Worker, load};
 use crate::matrix::FinishedRows;
 use crate::quantize::{Affine, ByReciprocal, Pass, Requantization, Rounding, real, with_rounding};
 
@@ -127,67 +127,99 @@ impl Steps for Divide {
     }
 }
 
-/// [Requantizes](Requantize) the integers that products of bytes left, and [stores](store) them.
-struct StoreRequantized<'a, Q> {
+/// [Requantizes](Requantize) integers and [stores](StoreRows) them as numbers of a type.
+struct StoreRequantized<'a, W, Q> {
+    worker: W,
     from: &'a FinishedRows<'a>,
     reals: Reals,
     target: *mut Q,
     stream: bool,
 }
 
-impl<Q> Pass<Avx512F32> for StoreRequantized<'_, Q>
+impl<W: Worker, Q> Pass<Avx512F32> for StoreRequantized<'_, W, Q>
 where
     Nearest<Q>: Narrow<Element = Q>,
 {
     #[inline(always)]
     unsafe fn run(self, bounds: (__m512, __m512), rounding: &impl Rounding<Avx512F32>) {
-        let mut steps = Requantize { reals: self.reals, bounds, rounding };
+        let StoreRequantized { worker, from, reals, target, stream } = self;
+        let steps = Requantize { reals, bounds, rounding };
         // SAFETY: handed on from the caller.
         unsafe {
-            if self.stream {
-                store::<_, true>(self.from, self.target, &mut steps, &Nearest::<Q>::NEW);
-            } else {
-                store::<_, false>(self.from, self.target, &mut steps, &Nearest::<Q>::NEW);
-            }
+            worker.have_done(&mut StoreRows::new(from, target, stream, Nearest::<Q>::NEW, steps));
         }
     }
 }
 
-/// [`StoreRequantized`] to any memory of a type, of bytes as [whole numbers](Whole) if possible.
-macro_rules! requantize_to {
-    ($name:ident, $type:ty $(, $whole:ident)?) => {
-        /// # Safety
-        ///
-        /// As [`store`]; there must be as many scales and biases as columns.
-        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
-        pub(in super::super) unsafe fn $name(
-            from: &FinishedRows<'_>,
-            to: &Requantization<'_>,
-            target: *mut u8,
-            stream: bool,
-        ) {
-            let target = target.cast::<$type>();
-            // SAFETY: handed on from the caller.
-            unsafe {
-                $(
-                    if let Some(output) = to.output {
-                        let reals = Reals::of_columns(to.scales, to.bias);
-                        if let Some(mut steps) = Divide::new(reals, output) {
-                            let narrow = $whole::<$type>::new(to.bounds, output);
-                            return store::<_, false>(from, target, &mut steps, &narrow);
+/// What integers that products of bytes left become.
+pub(in super::super) trait Requantized: Sized {
+    /// Requantizes rows and [stores](StoreRows) them, when the worker does it.
+    ///
+    /// # Safety
+    ///
+    /// The CPU must have AVX-512, and what the worker needs. As [`StoreRows::new`]; there must be as many scales and biases as
+    /// columns.
+    unsafe fn requantize(
+        worker: impl Worker,
+        from: &FinishedRows<'_>,
+        to: &Requantization<'_>,
+        target: *mut u8,
+        stream: bool,
+    );
+}
+
+/// By [`StoreRequantized`], bytes as [whole numbers](Whole) if possible.
+macro_rules! requantized {
+    ($type:ty $(, $whole:ident)?) => {
+        impl Requantized for $type {
+            #[inline(always)]
+            unsafe fn requantize(
+                worker: impl Worker,
+                from: &FinishedRows<'_>,
+                to: &Requantization<'_>,
+                target: *mut u8,
+                stream: bool,
+            ) {
+                let target = target.cast::<$type>();
+                // SAFETY: handed on from the caller.
+                unsafe {
+                    $(
+                        if let Some(output) = to.output {
+                            let reals = Reals::of_columns(to.scales, to.bias);
+                            if let Some(steps) = Divide::new(reals, output) {
+                                let narrow = $whole::<$type>::new(to.bounds, output);
+                                worker.have_done(&mut StoreRows::new(from, target, false, narrow, steps));
+                                return;
+                            }
                         }
-                    }
-                )?
-                let reals = Reals::of_columns(to.scales, to.bias);
-                with_rounding(to, StoreRequantized { from, reals, target, stream });
+                    )?
+                    let reals = Reals::of_columns(to.scales, to.bias);
+                    with_rounding(to, StoreRequantized { worker, from, reals, target, stream });
+                }
             }
         }
     };
 }
 
-requantize_to!(requantize_i8, i8, Whole);
-requantize_to!(requantize_u8, u8, Whole);
-requantize_to!(requantize_f32, f32);
+requantized!(i8, Whole);
+requantized!(u8, Whole);
+requantized!(f32);
+
+/// [Requantizes](Requantized) now.
+///
+/// # Safety
+///
+/// As [`Requantized::requantize`].
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
+pub(in super::super) unsafe fn requantize_now<Q: Requantized>(
+    from: &FinishedRows<'_>,
+    to: &Requantization<'_>,
+    target: *mut u8,
+    stream: bool,
+) {
+    // SAFETY: handed on from the caller.
+    unsafe { Q::requantize(Now, from, to, target, stream) }
+}
 
 /// Requantizes rows of integers at their distances from a source, and stores them as columns `stride` apart, with `stream`
 /// whole lines past the caches. Returns whether it could.

@@ -84,12 +84,29 @@ pub(super) fn of_same_positions<T: Real>(
     filter: &PackedFilter<T>,
     panels: &Panels,
 ) -> Vec<Bundle> {
+    bundled(members(axes, filter, panels), |one, other| one.spans == other.spans)
+}
+
+/// Bundles of phases that have as many positions, and so read nearly the same inputs.
+pub(super) fn of_same_counts<T: Real>(
+    axes: &[EngineAxis<'_>],
+    filter: &PackedFilter<T>,
+    panels: &Panels,
+) -> Vec<Bundle> {
+    bundled(members(axes, filter, panels), |one, other| {
+        one.spans.iter().zip(&other.spans).all(|(one, other)| one.count == other.count)
+    })
+}
+
+/// Bundles of members that belong together.
+fn bundled(members: Vec<Member>, together: impl Fn(&Member, &Member) -> bool) -> Vec<Bundle> {
     let mut bundles: Vec<Vec<Member>> = Vec::new();
-    for member in members(axes, filter, panels) {
+    for member in members {
         let same = |bundle: &&mut Vec<Member>| {
             let first = &bundle[0];
             bundle.len() < MAX_MEMBERS
-                && (&first.spans, first.panels.len()) == (&member.spans, member.panels.len())
+                && first.panels.len() == member.panels.len()
+                && together(first, &member)
         };
         match bundles.iter_mut().find(same) {
             Some(bundle) => bundle.push(member),

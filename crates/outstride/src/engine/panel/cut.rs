@@ -1,15 +1,19 @@
 //! Cutting a problem into tasks whose memory stays in the caches.
 
-use outstride_kernels::{PART_ROW, Real};
+use std::ops::Range;
+
+use outstride_kernels::{PART_ROW, Real, TILE_ROWS};
 
 use super::super::axis::{EngineAxis, Span};
 use super::super::boxes::Boxes;
 use super::super::channels;
 use super::super::pack::PackedFilter;
 use super::bundle::{Bundle, Member};
-use super::matrix::{self, parts_len};
+use super::matrix::{self, MatrixWeights, parts_len};
+use super::rows::Strips;
+use super::sums::PanelGroup;
 use super::winograd::{product_rows, transforms};
-use super::{Arithmetic, PanelPlan, longest};
+use super::{Arithmetic, PanelPlan, Stores, longest};
 
 /// Weights that one step of the sums of a panel group reads: they stay in the second-level cache while the positions of a
 /// box pass by.
@@ -34,6 +38,9 @@ const POINT_BYTES: usize = 1 << 21;
 /// Sums that wait to be stored.
 const SUM_BYTES: usize = 3 << 17;
 
+/// Weights that tiles multiply one row block after the other with: they stay in the second-level cache meanwhile.
+const TILE_WEIGHT_BYTES: usize = 1 << 19;
+
 /// Where every step reads other inputs, more weights and more products make better use of them.
 const WINOGRAD_WEIGHT_BYTES: usize = 1 << 19;
 const WINOGRAD_SUM_BYTES: usize = 1 << 20;
@@ -47,7 +54,7 @@ const BOXES_PER_THREAD: usize = 4;
 impl PanelPlan {
     /// Cuts the positions into boxes, and the panels into parts where there are too few boxes.
     pub(super) fn cut<T: Real>(&mut self, axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, threads: usize) {
-        let members = self.bundles.iter().map(|bundle| bundle.members.len()).max().unwrap_or(1);
+        let members = self.waiting_members();
         let panels = self.bundles.iter().map(Bundle::panels).max().unwrap_or(1);
         let rows = filter.kernels.panel_rows();
         let sums = members * 2 * filter.kernels.lanes() * size_of::<T>();
@@ -110,7 +117,13 @@ impl PanelPlan {
             let rows = self.rows_of_panel(bundle, rows, self.granules_of_box(&spans));
             self.panels_at_once(filter, bundle, rows) * rows * 2 * filter.kernels.lanes()
         };
-        let sums = self.bundles.iter().map(sums).max().unwrap_or(0);
+        let sums = if self.arithmetic == Arithmetic::Tiles {
+            let rows =
+                matrix::padded_tiles(self.tiles_of_box(axes, &spans)) * TILE_ROWS * self.waiting_members();
+            rows.max(2 * matrix::MOST_ROWS) * 2 * filter.kernels.lanes()
+        } else {
+            self.bundles.iter().map(sums).max().unwrap_or(0)
+        };
         let input = self.input_positions(axes, &spans);
         let input = match self.arithmetic {
             Arithmetic::Vectors if self.in_place => 0,
@@ -159,6 +172,55 @@ impl PanelPlan {
         let by_weights = weights / (taps * self.blocks.size * row_bytes).max(1);
         let by_sums = sums / (rows * row_bytes).max(1);
         by_weights.min(by_sums).clamp(1, bundle.panels())
+    }
+
+    /// Members of a bundle whose sums wait for each other.
+    fn waiting_members(&self) -> usize {
+        let waiting = |bundle: &Bundle| if self.stores_tiles_at_once() { 1 } else { bundle.members.len() };
+        self.bundles.iter().map(waiting).max().unwrap_or(1)
+    }
+
+    /// Tiles that the positions of a box are cut into.
+    pub(super) fn tiles_of_box(&self, axes: &[EngineAxis<'_>], spans: &[Span]) -> usize {
+        let (strides, _) = channels::position_strides(&self.needed(axes, spans), &self.order);
+        let strides: Vec<isize> = strides.into_iter().map(|stride| stride as isize).collect();
+        Strips::tiles(spans, &self.order, &strides, TILE_ROWS)
+    }
+
+    /// Whether sums of tiles are stored before there are others.
+    fn stores_tiles_at_once(&self) -> bool {
+        self.arithmetic == Arithmetic::Tiles && self.stores == Stores::Positions
+    }
+
+    /// The end of the panels of a bundle that tiles compute together, from the first of some on: as many of one width as have
+    /// few enough weights.
+    pub(super) fn tile_panels_at_once<T: Real>(
+        &self,
+        filter: &PackedFilter<T>,
+        weights: &MatrixWeights,
+        bundle: &Bundle,
+        panels: Range<usize>,
+    ) -> usize {
+        let numbers = |panel: usize| bundle.members.iter().map(move |member| member.panels.start + panel);
+        let bytes = |panel: usize| numbers(panel).map(|number| weights.panel_bytes(number)).sum::<usize>();
+        let vectors = |panel: usize| numbers(panel).map(|number| filter.panel(number).vectors).next();
+        let first = panels.start;
+        let mut sum = bytes(first);
+        let together = |&panel: &usize| {
+            sum += bytes(panel);
+            self.stores_tiles_at_once() && sum <= TILE_WEIGHT_BYTES && vectors(panel) == vectors(first)
+        };
+        first + 1 + panels.skip(1).take_while(together).count()
+    }
+
+    /// Elements that the sums of tiles take.
+    pub(super) fn tile_sums<T: Real>(&self, panels: &PanelGroup<'_, T>) -> usize {
+        if self.stores_tiles_at_once() {
+            // Or those of two blocks of rows.
+            panels.len_of_one().max(2 * matrix::MOST_ROWS * panels.tile_len() / TILE_ROWS)
+        } else {
+            panels.len()
+        }
     }
 
     /// The indices of the input that a box reads.

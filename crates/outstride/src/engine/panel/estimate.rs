@@ -3,10 +3,8 @@
 use outstride_kernels::{Real, TILE_ROWS};
 
 use super::super::axis::{EngineAxis, Span};
-use super::super::channels;
 use super::super::pack::PackedFilter;
 use super::bundle::Member;
-use super::rows::Strips;
 use super::winograd::transforms;
 use super::{Arithmetic, PanelPlan, panels_of};
 
@@ -66,9 +64,7 @@ impl PanelPlan {
             return 1.0;
         }
         let spans = self.boxes.get(0);
-        let (strides, _) = channels::position_strides(&self.needed(axes, &spans), &self.order);
-        let strides: Vec<isize> = strides.into_iter().map(|stride| stride as isize).collect();
-        let tiles = Strips::tiles(&spans, &self.order, &strides, TILE_ROWS);
+        let tiles = self.tiles_of_box(axes, &spans);
         let positions: usize = spans.iter().map(|span| span.count).product();
         (tiles.next_multiple_of(2) * TILE_ROWS) as f64 / positions.max(1) as f64
     }

@@ -132,7 +132,15 @@ impl PanelPlan {
 
     /// The same by matrix tiles, for one thread.
     pub(crate) fn by_tiles<T: Real>(&self, axes: &[EngineAxis<'_>], filter: &PackedFilter<T>) -> Self {
-        let mut plan = PanelPlan { in_place: false, arithmetic: Arithmetic::Tiles, ..self.clone() };
+        let mut plan = PanelPlan {
+            bundles: match self.stores {
+                Stores::Positions => bundle::of_same_counts(axes, filter, panels_of(filter)).into(),
+                Stores::Planes | Stores::SharedPlanes => self.bundles.clone(),
+            },
+            in_place: false,
+            arithmetic: Arithmetic::Tiles,
+            ..self.clone()
+        };
         plan.cut(axes, filter, 1);
         plan
     }

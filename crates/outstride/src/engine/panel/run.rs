@@ -111,13 +111,16 @@ impl PanelPlan {
             let from = MatrixSums { site: &site, begins, input: &input, weights, session: &session };
             let mut row_blocks = RowBlocksOfBundle::default();
             let share = self.share(bundle.panels(), task.split);
-            for panel in share.clone() {
-                let vectors = filter.panel(bundle.members[0].panels.start + panel).vectors;
+            let mut first = share.start;
+            while first < share.end {
+                let range = first..self.tile_panels_at_once(filter, weights, bundle, first..share.end);
+                first = range.end;
+                let vectors = filter.panel(bundle.members[0].panels.start + range.start).vectors;
                 let tile_len = TILE_ROWS * vectors * filter.kernels.lanes();
                 let tiles = padded_tiles(begins.len());
-                let panels = PanelGroup::new(problem, task.group, bundle, panel..panel + 1, tiles, tile_len);
-                let sums = sums.at_least(panels.len());
-                let after = Some(panel + 1).filter(|after| share.contains(after));
+                let panels = PanelGroup::new(problem, task.group, bundle, range.clone(), tiles, tile_len);
+                let sums = sums.at_least(self.tile_sums(&panels));
+                let after = Some(range.end).filter(|after| share.contains(after));
                 let stores = self.position_stores(&site, &panels);
                 let in_turning = from.finish_in_turning().filter(|_| stores.is_empty());
                 let then = match &in_turning {
@@ -125,12 +128,12 @@ impl PanelPlan {
                     None if stores.is_empty() => Then::Finish,
                     None => Then::Store(stores),
                 };
-                from.compute(panel, after, &panels, &mut row_blocks, &then, sums);
+                from.compute(range, after, &panels, &mut row_blocks, &then, sums);
                 if let Some(write) = in_turning {
                     if self.store_planes(&site, stretches, &panels, sums, &write) {
                         continue;
                     }
-                    from.finish_all(&panels, &mut row_blocks, sums);
+                    from.finish_all(&panels, &row_blocks, sums);
                 }
                 self.store_planes(&site, stretches, &panels, sums, &Finished(problem));
             }

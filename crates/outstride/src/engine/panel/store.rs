@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use outstride_kernels::{FINISHED_COLUMNS, FinishedRows, Output, OutputRows, PanelRows, Real};
+use outstride_kernels::{FINISHED_COLUMNS, FinishedRows, OutputRows, PanelRows, Real, RowsTarget};
 
 use super::super::axis::{EngineAxis, Span};
 use super::super::pack::{Panel, Segment};
@@ -97,33 +97,36 @@ impl<'a, T: Real> PositionStore<'a, T> {
 }
 
 impl<T: Real> PositionStore<'_, T> {
-    /// Finishes and stores the sums of a block of rows in one pass, given the row of each of its positions: `finish` is called
-    /// with rows, their columns, the output and the index that their distances are added to. Returns whether it could:
-    /// channels must be side by side, all outputs inside, and `finish` content. Otherwise what was stored is of no use.
-    pub(super) fn finish(
-        &self,
-        block: &RowBlock,
-        rows: &[u16],
-        sums: &[T],
-        mut finish: impl FnMut(&FinishedRows<'_>, Range<usize>, &Output<'_, f32>, isize) -> bool,
-    ) -> bool {
+    /// The ways on which the sums of a block of rows can be stored, given the row of each of its positions: none unless all outputs
+    /// are inside, and channels side by side.
+    pub(super) fn ways_of<'w>(
+        &'w self,
+        (block, rows): (&'w RowBlock, &'w [u16]),
+        sums: &'w [T],
+    ) -> Option<impl Iterator<Item = Way<'w>>> {
         let Site { problem, positions, .. } = *self.site;
-        let (Some(sums), Some(y)) = (T::as_f32(sums), T::as_f32_output(&problem.y)) else { return false };
-        let finish = |run: &Run| {
-            let rows = FinishedRows {
+        let (sums, y) = (T::as_f32(sums)?, T::as_f32_output(&problem.y)?);
+        let fits = |run: &Run| run.stride == 1 && run.len <= FINISHED_COLUMNS;
+        let way = move |run: &Run| Way {
+            rows: FinishedRows {
                 sums: &sums[run.column..],
                 pitch: self.width,
                 rows,
                 distances: &positions.outputs[block.positions.clone()],
                 columns: run.len,
-            };
-            let columns = run.column..run.column + run.len;
-            run.stride == 1
-                && run.len <= FINISHED_COLUMNS
-                && finish(&rows, columns, y, self.base + run.offset)
+            },
+            columns: run.column..run.column + run.len,
+            target: RowsTarget { output: y, first: self.base + run.offset, stream: problem.stream },
         };
-        block.is_interior && self.runs.iter().all(finish)
+        (block.is_interior && self.runs.iter().all(fits)).then(|| self.runs.iter().map(way))
     }
+}
+
+/// Where some columns of the sums of a block of rows go.
+pub(super) struct Way<'a> {
+    pub(super) rows: FinishedRows<'a>,
+    pub(super) columns: Range<usize>,
+    pub(super) target: RowsTarget<'a>,
 }
 
 /// Whether all outputs of all positions lie inside the output.

@@ -107,6 +107,11 @@ impl<'a, T: Real> PanelGroup<'a, T> {
         self.panels.len() * self.tiles * self.tile_len
     }
 
+    /// The same of one panel of one member.
+    pub(super) fn len_of_one(&self) -> usize {
+        self.tiles * self.tile_len
+    }
+
     pub(super) fn tile_len(&self) -> usize {
         self.tile_len
     }

@@ -1,15 +1,75 @@
 //! What becomes of the sums of tiles: most often one pass on their way to the output, otherwise all that there may be to do.
 
-use outstride_kernels::{MatrixSession, Real, TILE_ROWS, TINY, VANISHING};
+use outstride_kernels::{MatrixBlock, MatrixSession, Real, Requantization, TILE_ROWS, TINY, VANISHING};
 
 use super::super::super::finish::Scales;
 use super::super::super::problem::Problem;
 use super::super::bundle::Member;
 use super::super::exact::Exact;
 use super::super::planes::{TurnedRows, TurnedWrite};
-use super::super::store::PositionStore;
+use super::super::store::{PositionStore, Way};
 use super::super::sums::{PanelGroup, Prepared};
 use super::{Grain, MatrixSums, RowBlock, RowBlocksOfBundle, row_tiles};
+
+/// How rows of sums are finished and stored in one pass.
+pub(super) struct FinishOnTheWay<'a> {
+    way: Way<'a>,
+    how: How<'a>,
+}
+
+/// What there is to do with sums.
+enum How<'a> {
+    /// And to bring them within bounds.
+    AddBias(&'a [f32], (f32, f32)),
+    Requantize(Requantization<'a>),
+}
+
+impl FinishOnTheWay<'_> {
+    /// Does it. Returns whether it could; otherwise what was stored is of no use.
+    ///
+    /// # Safety
+    ///
+    /// As [`MatrixSession::finish`].
+    unsafe fn now<T: Real>(&self, from: &MatrixSums<'_, T>) -> bool {
+        let Way { rows, target, .. } = &self.way;
+        // SAFETY: handed on from the caller.
+        unsafe {
+            match &self.how {
+                How::AddBias(bias, bounds) => from.session.finish(rows, bias, *bounds, target),
+                How::Requantize(to) => from.session.finish_bytes(rows, to, target),
+            }
+        }
+    }
+
+    /// The same while a block of so many tiles of columns is multiplied.
+    ///
+    /// # Safety
+    ///
+    /// As [`MatrixSession::multiply_and_finish`].
+    pub(super) unsafe fn while_multiplying<T: Real>(
+        &self,
+        from: &MatrixSums<'_, T>,
+        columns: usize,
+        block: &MatrixBlock<'_>,
+    ) -> bool {
+        let Way { rows, target, .. } = &self.way;
+        let session = from.session;
+        // SAFETY: handed on from the caller.
+        unsafe {
+            match (&self.how, from.weights.grain) {
+                (How::AddBias(bias, bounds), Grain::Parts(parts)) => {
+                    let kernel = (parts, columns);
+                    session.multiply_and_finish(kernel, block, rows, bias, *bounds, target)
+                }
+                (How::Requantize(to), Grain::Bytes { signed }) => {
+                    let kernel = (signed, columns);
+                    session.multiply_and_finish_bytes(kernel, block, rows, to, target)
+                }
+                _ => unreachable!("integers are requantized, and nothing else"),
+            }
+        }
+    }
+}
 
 /// Finishes sums on their way from rows to columns.
 pub(in crate::engine::panel) struct FinishInTurning<'a, T: Real> {
@@ -48,20 +108,26 @@ impl<T: Real> MatrixSums<'_, T> {
         &self,
         member: &Member,
         prepared: &Prepared<'_, T>,
+        rows: (&RowBlock, &[u16]),
+        store: Option<&PositionStore<'_, T>>,
+        out: &mut [T],
+    ) {
+        if !store.is_some_and(|store| self.store_at_once(store, rows, prepared, out)) {
+            self.finish_slowly(member, prepared, rows, store, out);
+        }
+    }
+
+    /// The same, one thing after the other.
+    pub(super) fn finish_slowly(
+        &self,
+        member: &Member,
+        prepared: &Prepared<'_, T>,
         (block, rows): (&RowBlock, &[u16]),
         store: Option<&PositionStore<'_, T>>,
         out: &mut [T],
     ) {
         let Problem { filter, finish, .. } = self.site.problem;
-        let scales = prepared.scales.filter(|_| matches!(self.weights.grain, Grain::Bytes { .. }));
-        let at_once = |store: &PositionStore<'_, T>| match scales {
-            Some(scales) => self.store_bytes(store, (block, rows), scales, out),
-            None => self.store_parts(store, (block, rows), prepared, out),
-        };
-        if store.is_some_and(at_once) {
-            return;
-        }
-        match scales {
+        match self.scales(prepared) {
             Some(scales) => finish.apply_to_integers(filter.kernels, out, scales, self.session),
             None => self.finish_parts(member, prepared, (block, rows), out),
         }
@@ -71,40 +137,52 @@ impl<T: Real> MatrixSums<'_, T> {
     }
 
     /// Finishes and stores sums in one pass. Returns whether it could.
-    fn store_parts(
+    fn store_at_once(
         &self,
         store: &PositionStore<'_, T>,
-        (block, rows): (&RowBlock, &[u16]),
+        rows: (&RowBlock, &[u16]),
         prepared: &Prepared<'_, T>,
         out: &[T],
     ) -> bool {
-        let Problem { finish, stream, .. } = self.site.problem;
-        let (Some(bounds), Some(bias), false) = (finish.bounds(), T::as_f32(prepared.bias), self.has_tiny())
-        else {
-            return false;
-        };
-        store.finish(block, rows, out, |rows, columns, y, first| {
-            // SAFETY: the rows of a block are among its sums. Each output belongs to one position of one phase, and each
-            // task has its own positions and panels, and settles what it streams.
-            unsafe { self.session.finish(rows, &bias[columns], bounds, y, first, *stream) }
+        let ways = store.ways_of(rows, out);
+        ways.is_some_and(|mut ways| {
+            ways.all(|way| match self.finished_on(way, prepared) {
+                // SAFETY: the rows of a block are among its sums. Each output belongs to one position of one phase, and each
+                // task has its own positions and panels, and settles what it streams.
+                Some(way) => unsafe { way.now(self) },
+                None => false,
+            })
         })
     }
 
-    /// Finishes and stores integers in one pass. Returns whether it could.
-    fn store_bytes(
+    /// How sums are finished and stored in one pass, if there is a single one.
+    pub(super) fn finish_on_the_way<'w>(
         &self,
-        store: &PositionStore<'_, T>,
-        (block, rows): (&RowBlock, &[u16]),
-        scales: Scales<'_>,
-        out: &[T],
-    ) -> bool {
-        let Problem { finish, stream, .. } = self.site.problem;
-        let Some(bounds) = finish.bounds() else { return false };
-        store.finish(block, rows, out, |rows, columns, y, first| {
-            let to = scales.requantization(columns, bounds, finish.output);
-            // SAFETY: as in `store_parts`.
-            unsafe { self.session.finish_bytes(rows, &to, y, first, *stream) }
-        })
+        store: &'w PositionStore<'_, T>,
+        rows: (&'w RowBlock, &'w [u16]),
+        prepared: &'w Prepared<'_, T>,
+        out: &'w [T],
+    ) -> Option<FinishOnTheWay<'w>> {
+        let mut ways = store.ways_of(rows, out)?;
+        let way = ways.next().filter(|_| ways.next().is_none())?;
+        self.finished_on(way, prepared)
+    }
+
+    fn finished_on<'w>(&self, way: Way<'w>, prepared: &'w Prepared<'_, T>) -> Option<FinishOnTheWay<'w>> {
+        let finish = &self.site.problem.finish;
+        let bounds = finish.bounds()?;
+        let columns = way.columns.clone();
+        let how = match self.scales(prepared) {
+            Some(scales) => How::Requantize(scales.requantization(columns, bounds, finish.output)),
+            None if self.has_tiny() => return None,
+            None => How::AddBias(&T::as_f32(prepared.bias)?[columns], bounds),
+        };
+        Some(FinishOnTheWay { way, how })
+    }
+
+    /// Those of integers that tiles of bytes left.
+    fn scales<'p>(&self, prepared: &Prepared<'p, T>) -> Option<Scales<'p>> {
+        prepared.scales.filter(|_| matches!(self.weights.grain, Grain::Bytes { .. }))
     }
 
     /// A way to finish sums while rows become columns, if that is all there is to do in most cases.
@@ -119,16 +197,16 @@ impl<T: Real> MatrixSums<'_, T> {
     pub(in crate::engine::panel) fn finish_all(
         &self,
         panels: &PanelGroup<'_, T>,
-        row_blocks: &mut RowBlocksOfBundle,
+        row_blocks: &RowBlocksOfBundle,
         sums: &mut [T],
     ) {
         for (number, member) in self.site.bundle.members.iter().enumerate() {
             let prepared = panels.panel(0, number);
-            let row_blocks = row_blocks.of(self.site, number, row_tiles(prepared));
+            let row_blocks = row_blocks.of_member(number);
             for block in &row_blocks.blocks {
                 let place = panels.place(0, number, block.first);
                 let out = &mut sums[place..place + row_tiles(prepared) * panels.tile_len()];
-                self.finish_parts(member, prepared, (block, row_blocks.rows(block)), out);
+                self.finish(member, prepared, (block, row_blocks.rows(block)), None, out);
             }
         }
     }

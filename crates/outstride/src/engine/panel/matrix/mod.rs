@@ -20,7 +20,9 @@ use super::run::Site;
 use super::store::PositionStore;
 use super::sums::{PanelGroup, Prepared};
 pub(super) use input::{PartsInput, parts_len};
+use row_blocks::RowBlocks;
 pub(super) use row_blocks::{RowBlock, RowBlocksOfBundle};
+use weights::StepBlocks;
 
 /// The most rows that are computed at once.
 pub(super) const MOST_ROWS: usize = 4 * TILE_ROWS;
@@ -53,74 +55,224 @@ pub(super) fn padded_tiles(tiles: usize) -> usize {
     tiles.next_multiple_of(4)
 }
 
+/// Weights that pass by, from one use of them to the next, without driving the inputs of a few rows out of the first-level cache.
+const PASSING_BYTES: usize = 24 << 10;
+
+/// The sums of one panel of one member.
+struct Job<'a, T: Real> {
+    member: &'a Member,
+    prepared: &'a Prepared<'a, T>,
+    /// Of all panels of the filter.
+    number: usize,
+    row_blocks: &'a RowBlocks,
+    blocks: StepBlocks,
+    weights: &'a [u16],
+    /// Weights that will be read after this job.
+    following: &'a [u16],
+    /// Where the sums of all rows begin, if they are not stored at once.
+    place: usize,
+    store: Option<&'a PositionStore<'a, T>>,
+    steps: Steps,
+}
+
+/// What a job multiplies, for the windows and the block of channels that it was found for.
+#[derive(Default)]
+struct Steps {
+    found_for: Option<(usize, usize)>,
+    steps: Vec<MatrixStep>,
+    /// Of bytes, what sums begin with.
+    columns: Vec<i32>,
+}
+
+impl<T: Real> Job<'_, T> {
+    /// The weights of a block of channels.
+    fn block_range(&self, block: usize) -> Range<usize> {
+        let len = self.weights.len() / self.blocks.steps().max(1);
+        let (first, count) = self.blocks.block(block);
+        first * len..(first + count) * len
+    }
+
+    /// Elements of the sums of a block of rows.
+    fn rows_len(&self) -> usize {
+        row_tiles(self.prepared) * TILE_ROWS * self.prepared.width()
+    }
+}
+
 impl<T: Real> MatrixSums<'_, T> {
-    /// Computes the sums of a panel, for all members and tiles, and does with them what it is told to. Meanwhile it has the
-    /// weights of what comes next fetched, at last those of panel `after`.
+    /// Computes the sums of the panels `range` of every member, and does with them what it is told to. Meanwhile it has weights
+    /// fetched that come next, at last those of the panels from `after` on.
     pub(super) fn compute(
         &self,
-        panel: usize,
+        range: Range<usize>,
         after: Option<usize>,
         panels: &PanelGroup<'_, T>,
         row_blocks: &mut RowBlocksOfBundle,
         then: &Then<'_, T>,
         sums: &mut [T],
     ) {
-        let mut steps = Vec::new();
-        let mut less_zeros = Vec::new();
-        for (number, member) in self.site.bundle.members.iter().enumerate() {
-            let prepared = panels.panel(0, number);
-            let row_blocks = row_blocks.of(self.site, number, row_tiles(prepared));
-            let blocks = self.weights.blocks(self.site.problem.filter.in_channels, member.taps());
-            let own = self.weights.panel(self.site.group, member.panels.start + panel);
-            let following = match (self.site.bundle.members.get(number + 1), after) {
-                (Some(next), _) => Some(next.panels.start + panel),
-                (None, Some(after)) => Some(self.site.bundle.members[0].panels.start + after),
-                (None, None) => None,
-            };
-            let following = following.map_or(&[][..], |index| self.weights.panel(self.site.group, index));
-            let mut done = 0;
-            for block in 0..blocks.len() {
-                let (_, count) = blocks.block(block);
-                let len = member.taps() * count * self.weights.step_len(prepared.panel);
-                let (current, rest) = own[done..].split_at(len);
-                done += len;
-                let next = if rest.is_empty() { following } else { rest };
-                let mut known = None;
-                for rows in &row_blocks.blocks {
-                    if known != Some(rows.windows) {
-                        let windows = row_blocks.windows(rows);
-                        let len = self.weights.step_len(prepared.panel);
-                        self.plan_steps(member, blocks.block(block), current, len, windows, &mut steps);
-                        let number = member.panels.start + panel;
-                        self.take_zeros_away(member, number, prepared, windows, &mut less_zeros);
-                        known = Some(rows.windows);
-                    }
-                    let first = rows.first;
-                    // What is stored at once needs no place of its own.
-                    let at_once = matches!(then, Then::Store(_));
-                    let place = if at_once && blocks.len() == 1 { 0 } else { panels.place(0, number, first) };
-                    let out = &mut sums[place..place + row_tiles(prepared) * panels.tile_len()];
-                    let fetched = first / row_tiles(prepared) * steps.len() * FETCHED_BY_STEP;
-                    // Behind the end, what is near already: an address that is nowhere would cost time.
-                    let fetch = next.get(fetched..).filter(|rest| !rest.is_empty());
-                    let fetch = fetch.unwrap_or(current).as_ptr();
-                    let begin = match (block, &less_zeros[..]) {
-                        (0, []) => Begin::Zeros,
-                        (0, columns) => Begin::Columns(columns),
-                        _ => Begin::Sums,
-                    };
-                    self.multiply(prepared, first, &steps, fetch, begin, out);
-                    if block + 1 == blocks.len() {
-                        let rows = (rows, row_blocks.rows(rows));
-                        match then {
-                            Then::Store(stores) => {
-                                self.finish(member, prepared, rows, stores.get(number), out);
-                            }
-                            Then::Finish => self.finish(member, prepared, rows, None, out),
-                            Then::Leave => (),
-                        }
+        row_blocks.prepare(self.site, row_tiles(panels.panel(0, 0)));
+        let members = &self.site.bundle.members;
+        let weights_of = |number: usize| self.weights.panel(self.site.group, number);
+        let job = |index: usize| {
+            let (number, panel) = (index / range.len(), index % range.len());
+            let member = &members[number];
+            let after = after.map(|after| member.panels.start + after + panel);
+            Job {
+                member,
+                prepared: panels.panel(panel, number),
+                number: member.panels.start + range.start + panel,
+                row_blocks: row_blocks.of_member(number),
+                blocks: self.weights.blocks(self.site.problem.filter.in_channels, member.taps()),
+                weights: weights_of(member.panels.start + range.start + panel),
+                following: after.filter(|after| member.panels.contains(after)).map_or(&[], weights_of),
+                place: panels.place(panel, number, 0),
+                store: match then {
+                    Then::Store(stores) => stores.get(panel * members.len() + number),
+                    Then::Finish | Then::Leave => None,
+                },
+                steps: Steps::default(),
+            }
+        };
+        let mut jobs: Vec<Job<'_, T>> = (0..members.len() * range.len()).map(job).collect();
+        let stores = matches!(then, Then::Store(_));
+        if stores && jobs.iter().all(|job| job.blocks.len() <= 1) {
+            self.compute_and_store(&mut jobs, sums);
+            return;
+        }
+        for index in (1..jobs.len()).rev() {
+            jobs[index - 1].following = jobs[index].weights;
+        }
+        for job in &mut jobs {
+            // What is stored needs no place of its own any more.
+            let begin = if stores { 0 } else { job.place };
+            for block in 0..job.blocks.len() {
+                let stream = job.block_range(block).len() * size_of::<u16>() > PASSING_BYTES;
+                for rows in 0..job.row_blocks.blocks.len() {
+                    self.find_steps(job, rows, block);
+                    let place = begin + job.row_blocks.blocks[rows].first * panels.tile_len();
+                    let out = &mut sums[place..place + job.rows_len()];
+                    self.with_block(job, (rows, block), stream, out, |block| self.multiply(job, block));
+                    if block + 1 == job.blocks.len() && !matches!(then, Then::Leave) {
+                        self.finish(job.member, job.prepared, job.row_blocks.block(rows), job.store, out);
                     }
                 }
+            }
+        }
+    }
+
+    /// Computes the sums of jobs with one block of channels, and stores those of some rows while it multiplies the next: the inputs
+    /// of a few rows stay in the first-level cache while the weights of all jobs pass by.
+    fn compute_and_store(&self, jobs: &mut [Job<'_, T>], sums: &mut [T]) {
+        let weights: usize = jobs.iter().map(|job| size_of_val(job.weights)).sum();
+        let most = jobs.iter().map(|job| job.row_blocks.blocks.len()).max().unwrap_or(0);
+        let len = jobs.iter().map(Job::rows_len).max().unwrap_or(0);
+        let (mut out, mut waiting) = sums.split_at_mut(len);
+        let mut last: Option<(usize, usize)> = None;
+        for rows in 0..most {
+            for index in 0..jobs.len() {
+                if rows >= jobs[index].row_blocks.blocks.len() {
+                    continue;
+                }
+                self.find_steps(&mut jobs[index], rows, 0);
+                let (job, before) = (&jobs[index], last.map(|(index, rows)| (&jobs[index], rows)));
+                self.with_block(job, (rows, 0), weights > PASSING_BYTES, out, |block| match before {
+                    Some(before) => self.multiply_and_store(job, block, before, waiting),
+                    None => self.multiply(job, block),
+                });
+                last = Some((index, rows));
+                std::mem::swap(&mut out, &mut waiting);
+            }
+        }
+        if let Some((index, rows)) = last {
+            let job = &jobs[index];
+            let sums = &mut waiting[..job.rows_len()];
+            self.finish(job.member, job.prepared, job.row_blocks.block(rows), job.store, sums);
+        }
+    }
+
+    /// Finds what a job multiplies at a block of rows with a block of channels.
+    fn find_steps(&self, job: &mut Job<'_, T>, rows: usize, block: usize) {
+        let rows = &job.row_blocks.blocks[rows];
+        if job.steps.found_for == Some((rows.windows, block)) {
+            return;
+        }
+        let windows = job.row_blocks.windows(rows);
+        let weights = &job.weights[job.block_range(block)];
+        let step_len = self.weights.step_len(job.prepared.panel);
+        let Steps { steps, columns, found_for } = &mut job.steps;
+        self.plan_steps(job.member, job.blocks.block(block), weights, step_len, windows, steps);
+        self.take_zeros_away(job.member, job.number, job.prepared, windows, columns);
+        *found_for = Some((rows.windows, block));
+    }
+
+    /// Calls back with the products of a block of rows and a block of channels, whose steps were found.
+    fn with_block(
+        &self,
+        job: &Job<'_, T>,
+        (rows, block): (usize, usize),
+        stream: bool,
+        out: &mut [T],
+        multiply: impl FnOnce(&MatrixBlock<'_>),
+    ) {
+        let rows = &job.row_blocks.blocks[rows];
+        let Steps { steps, columns, .. } = &job.steps;
+        let behind = job.block_range(block).end;
+        let next = if behind < job.weights.len() { &job.weights[behind..] } else { job.following };
+        let fetched = rows.first / row_tiles(job.prepared) * steps.len() * FETCHED_BY_STEP;
+        let fetch = next.get(fetched..).filter(|rest| !rest.is_empty());
+        assert!(out.len() >= job.rows_len());
+        let Some(out) = T::as_f32_mut(out) else { unreachable!("matrix tiles compute 32-bit numbers") };
+        let last = self.begins.len() - 1;
+        multiply(&MatrixBlock {
+            // Behind the last tile, that one again.
+            rows: std::array::from_fn(|tile| self.input.row(self.begins[(rows.first + tile).min(last)])),
+            part_stride: self.input.part_stride,
+            steps,
+            fetch: fetch.map_or(std::ptr::null(), <[u16]>::as_ptr),
+            stream,
+            out: out.as_mut_ptr(),
+            begin: match (block, &columns[..]) {
+                (0, []) => Begin::Zeros,
+                (0, columns) => Begin::Columns(columns),
+                _ => Begin::Sums,
+            },
+        });
+    }
+
+    /// Computes a [block](Self::with_block).
+    fn multiply(&self, job: &Job<'_, T>, block: &MatrixBlock<'_>) {
+        let vectors = job.prepared.panel.vectors;
+        // SAFETY: tiles begin at positions of the box; with any of the steps' distances, these and the 15 behind them are
+        // inside the copy. Every step's weights are of a panel as wide. There is room for the sums of as many rows.
+        unsafe {
+            match self.weights.grain {
+                Grain::Parts(parts) => self.session.multiply(parts, vectors, block),
+                Grain::Bytes { signed } => self.session.multiply_bytes(signed, vectors, block),
+            }
+        }
+    }
+
+    /// Computes a [block](Self::with_block), and stores the sums of the block before meanwhile.
+    fn multiply_and_store(
+        &self,
+        job: &Job<'_, T>,
+        block: &MatrixBlock<'_>,
+        (before, rows): (&Job<'_, T>, usize),
+        sums: &mut [T],
+    ) {
+        let rows = before.row_blocks.block(rows);
+        let sums = &mut sums[..before.rows_len()];
+        let stored = before.store.and_then(|store| {
+            let way = self.finish_on_the_way(store, rows, before.prepared, sums)?;
+            // SAFETY: of multiplying, as in `multiply`; of storing, as in `store_at_once`.
+            Some(unsafe { way.while_multiplying(self, job.prepared.panel.vectors, block) })
+        });
+        match stored {
+            Some(true) => (),
+            Some(false) => self.finish_slowly(before.member, before.prepared, rows, before.store, sums),
+            None => {
+                self.multiply(job, block);
+                self.finish(before.member, before.prepared, rows, before.store, sums);
             }
         }
     }
@@ -182,34 +334,6 @@ impl<T: Real> MatrixSums<'_, T> {
                     input: row + (first + step) as isize * self.input.step_bytes(),
                     weights: weights[(tap * count + step) * step_len..].as_ptr(),
                 });
-            }
-        }
-    }
-
-    fn multiply(
-        &self,
-        prepared: &Prepared<'_, T>,
-        first: usize,
-        steps: &[MatrixStep],
-        fetch: *const u16,
-        begin: Begin<'_>,
-        out: &mut [T],
-    ) {
-        let Some(out) = T::as_f32_mut(out) else { unreachable!("matrix tiles compute 32-bit numbers") };
-        let last = self.begins.len() - 1;
-        // Behind the last tile, that one again.
-        let rows = std::array::from_fn(|tile| self.input.row(self.begins[(first + tile).min(last)]));
-        let part_stride = self.input.part_stride;
-        let block = MatrixBlock { rows, part_stride, steps, fetch, out: out.as_mut_ptr(), begin };
-        assert!(out.len() >= row_tiles(prepared) * TILE_ROWS * prepared.width());
-        // SAFETY: tiles begin at positions of the box; with any of the steps' distances, these and the 15 behind them are
-        // inside the copy. Every step's weights are of a panel as wide. The output was just checked.
-        unsafe {
-            match self.weights.grain {
-                Grain::Parts(parts) => self.session.multiply(parts, prepared.panel.vectors, &block),
-                Grain::Bytes { signed } => {
-                    self.session.multiply_bytes(signed, prepared.panel.vectors, &block);
-                }
             }
         }
     }

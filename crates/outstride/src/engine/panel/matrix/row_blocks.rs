@@ -33,19 +33,21 @@ pub(in crate::engine::panel) struct RowBlock {
     pub(super) windows: usize,
 }
 
-/// The row blocks of a bundle, as far as they have been asked for.
+/// The row blocks of every member of a bundle.
 #[derive(Default)]
 pub(in crate::engine::panel) struct RowBlocksOfBundle(Vec<RowBlocks>);
 
 impl RowBlocksOfBundle {
-    /// Those of a member, so many tiles each.
-    pub(super) fn of<T: Real>(&mut self, site: &Site<'_, T>, member: usize, tiles: usize) -> &RowBlocks {
-        let known = self.0.iter().position(|blocks| blocks.member == member && blocks.tiles == tiles);
-        let index = known.unwrap_or_else(|| {
-            self.0.push(RowBlocks::new(site, member, tiles));
-            self.0.len() - 1
-        });
-        &self.0[index]
+    /// Finds those of every member, so many tiles each, unless they are known.
+    pub(super) fn prepare<T: Real>(&mut self, site: &Site<'_, T>, tiles: usize) {
+        if self.0.iter().all(|blocks| blocks.tiles == tiles) && !self.0.is_empty() {
+            return;
+        }
+        self.0 = (0..site.bundle.members.len()).map(|member| RowBlocks::new(site, member, tiles)).collect();
+    }
+
+    pub(super) fn of_member(&self, member: usize) -> &RowBlocks {
+        &self.0[member]
     }
 }
 
@@ -119,6 +121,12 @@ impl RowBlocks {
             self.windows.push(windows);
             self.windows.len() - 1
         })
+    }
+
+    /// A block, and per position of it, its row.
+    pub(super) fn block(&self, index: usize) -> (&RowBlock, &[u16]) {
+        let block = &self.blocks[index];
+        (block, self.rows(block))
     }
 
     /// Per position of a block, its row.

@@ -44,6 +44,11 @@ impl StepBlocks {
         StepBlocks { steps: channels.div_ceil(grain.row_channels()), per_block }
     }
 
+    /// Of all blocks.
+    pub(super) fn steps(self) -> usize {
+        self.steps
+    }
+
     pub(super) fn len(self) -> usize {
         self.steps.div_ceil(self.per_block)
     }
@@ -128,6 +133,11 @@ impl MatrixWeights {
     /// The weights of a panel.
     pub(super) fn panel(&self, group: usize, index: usize) -> &[u16] {
         &self.weights.as_slice()[self.range(group, index)]
+    }
+
+    /// Bytes of the weights of a panel, in every group.
+    pub(in crate::engine::panel) fn panel_bytes(&self, index: usize) -> usize {
+        (self.begins[index + 1] - self.begins[index]) * size_of::<u16>()
     }
 
     pub(crate) fn bytes(&self) -> usize {
