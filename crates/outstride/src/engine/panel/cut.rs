@@ -9,7 +9,7 @@ use super::super::boxes::Boxes;
 use super::super::channels;
 use super::super::pack::PackedFilter;
 use super::bundle::{Bundle, Member};
-use super::matrix::{self, MatrixWeights, parts_len};
+use super::matrix::{self, parts_len};
 use super::rows::Strips;
 use super::sums::PanelGroup;
 use super::winograd::{product_rows, transforms};
@@ -37,9 +37,6 @@ const POINT_BYTES: usize = 1 << 21;
 
 /// Sums that wait to be stored.
 const SUM_BYTES: usize = 3 << 17;
-
-/// Weights that tiles multiply one row block after the other with: they stay in the second-level cache meanwhile.
-const TILE_WEIGHT_BYTES: usize = 1 << 19;
 
 /// Where every step reads other inputs, more weights and more products make better use of them.
 const WINOGRAD_WEIGHT_BYTES: usize = 1 << 19;
@@ -192,25 +189,18 @@ impl PanelPlan {
         self.arithmetic == Arithmetic::Tiles && self.stores == Stores::Positions
     }
 
-    /// The end of the panels of a bundle that tiles compute together, from the first of some on: as many of one width as have
-    /// few enough weights.
+    /// The end of the panels of a bundle that tiles compute together, from the first of some on: all of one width, if their sums do
+    /// not wait.
     pub(super) fn tile_panels_at_once<T: Real>(
         &self,
         filter: &PackedFilter<T>,
-        weights: &MatrixWeights,
         bundle: &Bundle,
-        panels: Range<usize>,
+        mut panels: Range<usize>,
     ) -> usize {
-        let numbers = |panel: usize| bundle.members.iter().map(move |member| member.panels.start + panel);
-        let bytes = |panel: usize| numbers(panel).map(|number| weights.panel_bytes(number)).sum::<usize>();
-        let vectors = |panel: usize| numbers(panel).map(|number| filter.panel(number).vectors).next();
+        let vectors = |panel: usize| filter.panel(bundle.members[0].panels.start + panel).vectors;
         let first = panels.start;
-        let mut sum = bytes(first);
-        let together = |&panel: &usize| {
-            sum += bytes(panel);
-            self.stores_tiles_at_once() && sum <= TILE_WEIGHT_BYTES && vectors(panel) == vectors(first)
-        };
-        first + 1 + panels.skip(1).take_while(together).count()
+        let other = panels.find(|&panel| vectors(panel) != vectors(first));
+        if self.stores_tiles_at_once() { other.unwrap_or(panels.end) } else { first + 1 }
     }
 
     /// Elements that the sums of tiles take.

@@ -113,7 +113,7 @@ impl PanelPlan {
             let share = self.share(bundle.panels(), task.split);
             let mut first = share.start;
             while first < share.end {
-                let range = first..self.tile_panels_at_once(filter, weights, bundle, first..share.end);
+                let range = first..self.tile_panels_at_once(filter, bundle, first..share.end);
                 first = range.end;
                 let vectors = filter.panel(bundle.members[0].panels.start + range.start).vectors;
                 let tile_len = TILE_ROWS * vectors * filter.kernels.lanes();

@@ -55,6 +55,9 @@ pub(super) fn padded_tiles(tiles: usize) -> usize {
     tiles.next_multiple_of(4)
 }
 
+/// Weights that blocks of rows are multiplied with one after the other: they stay in the second-level cache meanwhile.
+const NEAR_BYTES: usize = 1 << 19;
+
 /// Weights that pass by, from one use of them to the next, without driving the inputs of a few rows out of the first-level cache.
 const PASSING_BYTES: usize = 24 << 10;
 
@@ -98,6 +101,16 @@ impl<T: Real> Job<'_, T> {
     }
 }
 
+/// How many jobs, from the first one on, have few enough weights to stay near.
+fn near_jobs(jobs: &[Job<'_, impl Real>]) -> usize {
+    let mut bytes = 0;
+    let is_near = |job: &&Job<'_, _>| {
+        bytes += size_of_val(job.weights);
+        bytes <= NEAR_BYTES
+    };
+    jobs.iter().take_while(is_near).count().max(1)
+}
+
 impl<T: Real> MatrixSums<'_, T> {
     /// Computes the sums of the panels `range` of every member, and does with them what it is told to. Meanwhile it has weights
     /// fetched that come next, at last those of the panels from `after` on.
@@ -136,10 +149,17 @@ impl<T: Real> MatrixSums<'_, T> {
         let mut jobs: Vec<Job<'_, T>> = (0..members.len() * range.len()).map(job).collect();
         let stores = matches!(then, Then::Store(_));
         if stores && jobs.iter().all(|job| job.blocks.len() <= 1) {
-            self.compute_and_store(&mut jobs, sums);
+            let mut rest = &mut jobs[..];
+            while !rest.is_empty() {
+                let count = near_jobs(rest);
+                let (near, others) = rest.split_at_mut(count);
+                near.iter_mut().zip(&*others).for_each(|(job, next)| job.following = next.weights);
+                self.compute_and_store(near, sums);
+                rest = others;
+            }
             return;
         }
-        for index in (1..jobs.len()).rev() {
+        for index in 1..jobs.len() {
             jobs[index - 1].following = jobs[index].weights;
         }
         for job in &mut jobs {

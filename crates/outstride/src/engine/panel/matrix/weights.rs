@@ -135,11 +135,6 @@ impl MatrixWeights {
         &self.weights.as_slice()[self.range(group, index)]
     }
 
-    /// Bytes of the weights of a panel, in every group.
-    pub(in crate::engine::panel) fn panel_bytes(&self, index: usize) -> usize {
-        (self.begins[index + 1] - self.begins[index]) * size_of::<u16>()
-    }
-
     pub(crate) fn bytes(&self) -> usize {
         self.weights.len() * size_of::<u16>()
     }
