@@ -143,9 +143,8 @@ pub(crate) struct PartKernels {
     pub(crate) are_sound: unsafe fn(&[f32], bool) -> bool,
     pub(crate) add_bias: unsafe fn(&mut [f32], &[f32]) -> bool,
     pub(crate) finish: FinishKernels<FinishKernel>,
-    pub(crate) turn_f32: FinishTurnedKernel,
-    pub(crate) turn_bf16: FinishTurnedKernel,
-    pub(crate) turn_f16: FinishTurnedKernel,
+    /// Where rows become columns.
+    pub(crate) finish_turned: FinishKernels<FinishTurnedKernel>,
 }
 
 /// Those for a block of numbers.
@@ -175,18 +174,6 @@ impl<K: Copy> FinishKernels<K> {
     }
 }
 
-impl PartKernels {
-    /// The kernel that finishes sums where rows become columns of a type, if there is one.
-    fn finish_turned(&self, dtype: DType) -> Option<FinishTurnedKernel> {
-        match dtype {
-            DType::F32 => Some(self.turn_f32),
-            DType::Bf16 => Some(self.turn_bf16),
-            DType::F16 => Some(self.turn_f16),
-            _ => None,
-        }
-    }
-}
-
 /// Those for bytes, each by whether inputs are signed.
 #[derive(Clone, Copy)]
 pub(crate) struct ByteKernels {
@@ -198,9 +185,8 @@ pub(crate) struct ByteKernels {
     pub(crate) signed_offset: u8,
     pub(crate) requantize: unsafe fn(&mut [f32], &Requantization<'_>),
     pub(crate) requantize_to: RequantizeKernels<RequantizeKernel>,
-    pub(crate) turn_to_i8: RequantizeTurnedKernel,
-    pub(crate) turn_to_u8: RequantizeTurnedKernel,
-    pub(crate) turn_to_f32: RequantizeTurnedKernel,
+    /// Where rows become columns.
+    pub(crate) turn_to: RequantizeKernels<RequantizeTurnedKernel>,
 }
 
 /// Those for a block of bytes.
@@ -225,18 +211,6 @@ impl<K: Copy> RequantizeKernels<K> {
             DType::I8 => Some(self.i8),
             DType::U8 => Some(self.u8),
             DType::F32 => Some(self.f32),
-            _ => None,
-        }
-    }
-}
-
-impl ByteKernels {
-    /// The kernel that requantizes sums where rows become columns of a type, if there is one.
-    fn turn_to(&self, dtype: DType) -> Option<RequantizeTurnedKernel> {
-        match dtype {
-            DType::I8 => Some(self.turn_to_i8),
-            DType::U8 => Some(self.turn_to_u8),
-            DType::F32 => Some(self.turn_to_f32),
             _ => None,
         }
     }

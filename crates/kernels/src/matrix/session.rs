@@ -321,7 +321,7 @@ impl MatrixSession {
         (first, stride): (isize, isize),
         stream: bool,
     ) -> bool {
-        let Some(finish) = self.parts().finish_turned(output.dtype()) else { return false };
+        let Some(finish) = self.parts().finish_turned.to(output.dtype()) else { return false };
         if are_subnormal(bounds) {
             return false;
         }
@@ -378,7 +378,7 @@ impl MatrixSession {
     ) -> bool {
         let columns = to.scales.len();
         assert!(to.bias.len() == columns);
-        let Some(turn) = self.kernels.bytes.turn_to(output.dtype()) else { return false };
+        let Some(turn) = self.kernels.bytes.turn_to.to(output.dtype()) else { return false };
         if columns > 0 {
             output.check_columns(first, stride, columns, from.1.len());
         }

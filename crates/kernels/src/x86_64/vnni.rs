@@ -136,14 +136,8 @@ pub(crate) const KERNELS: MatrixKernels = MatrixKernels {
         turn_rows: [byte_rows::turn_rows::<0>, byte_rows::turn_rows::<SIGNED_OFFSET>],
         signed_offset: SIGNED_OFFSET,
         requantize: byte_rows::requantize,
-        requantize_to: RequantizeKernels {
-            i8: finish::requantize_now::<i8>,
-            u8: finish::requantize_now::<u8>,
-            f32: finish::requantize_now::<f32>,
-        },
-        turn_to_i8: finish::turn_i8,
-        turn_to_u8: finish::turn_u8,
-        turn_to_f32: finish::turn_reals,
+        requantize_to: finish::REQUANTIZE,
+        turn_to: finish::TURN,
     },
     range_of: finish::range_of,
 };

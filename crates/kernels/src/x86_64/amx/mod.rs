@@ -219,9 +219,11 @@ pub(crate) const KERNELS: MatrixKernels = MatrixKernels {
             bf16: finish::finish_now::<bf16>,
             f16: finish::finish_now::<f16>,
         },
-        turn_f32: finish::turn_f32,
-        turn_bf16: finish::turn_bf16,
-        turn_f16: finish::turn_f16,
+        finish_turned: FinishKernels {
+            f32: finish::turn_f32,
+            bf16: finish::turn_bf16,
+            f16: finish::turn_f16,
+        },
     }),
     bytes: ByteKernels {
         blocks: [of_bytes::<Unsigned>(), of_bytes::<Signed>()],
@@ -229,14 +231,8 @@ pub(crate) const KERNELS: MatrixKernels = MatrixKernels {
         turn_rows: [byte_rows::turn_rows::<0>; 2],
         signed_offset: 0,
         requantize: byte_rows::requantize,
-        requantize_to: RequantizeKernels {
-            i8: finish::requantize_now::<i8>,
-            u8: finish::requantize_now::<u8>,
-            f32: finish::requantize_now::<f32>,
-        },
-        turn_to_i8: finish::turn_i8,
-        turn_to_u8: finish::turn_u8,
-        turn_to_f32: finish::turn_reals,
+        requantize_to: finish::REQUANTIZE,
+        turn_to: finish::TURN,
     },
     range_of: finish::range_of,
 };

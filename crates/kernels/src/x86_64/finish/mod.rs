@@ -11,7 +11,7 @@ use super::avx512::{Avx512F32, below};
 use crate::simd::Simd;
 
 pub(super) use narrow::{Narrow, Nearest};
-pub(super) use requantize::{Requantized, requantize_now, turn_i8, turn_reals, turn_u8};
+pub(super) use requantize::{REQUANTIZE, Requantized, TURN, requantize_now};
 pub(super) use rows::{finish, finish_now};
 pub(super) use turned::{turn_bf16, turn_f16, turn_f32};
 

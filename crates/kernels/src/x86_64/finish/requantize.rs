@@ -7,7 +7,7 @@ use super::narrow::{Narrow, Nearest, Whole};
 use super::rows::StoreRows;
 use super::turned::{Turn, Turned, blocks};
 use super::{Now, Steps, Worker, load};
-use crate::matrix::FinishedRows;
+use crate::matrix::{FinishedRows, RequantizeKernel, RequantizeKernels, RequantizeTurnedKernel};
 use crate::quantize::{Affine, ByReciprocal, Pass, Requantization, Rounding, real, with_rounding};
 
 /// The greatest scale of bytes whose products with integers of 32 bits are far from infinite.
@@ -230,7 +230,7 @@ macro_rules! requantize_turned_to {
         /// The CPU must have AVX-512. All rows must be readable for as many columns as there are scales, and every element
         /// writable where it goes.
         #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
-        pub(in super::super) unsafe fn $name(
+        unsafe fn $name(
             from: (*const f32, &[isize]),
             to: &Requantization<'_>,
             (target, stride): (*mut u8, isize),
@@ -276,7 +276,7 @@ impl Pass<Avx512F32> for TurnReals<'_> {
 ///
 /// As [`turn_i8`].
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
-pub(in super::super) unsafe fn turn_reals(
+unsafe fn turn_reals(
     from: (*const f32, &[isize]),
     to: &Requantization<'_>,
     (target, stride): (*mut u8, isize),
@@ -292,3 +292,11 @@ pub(in super::super) unsafe fn turn_reals(
     }
     true
 }
+
+/// The kernels that requantize now.
+pub(in super::super) const REQUANTIZE: RequantizeKernels<RequantizeKernel> =
+    RequantizeKernels { i8: requantize_now::<i8>, u8: requantize_now::<u8>, f32: requantize_now::<f32> };
+
+/// The same where rows become columns.
+pub(in super::super) const TURN: RequantizeKernels<RequantizeTurnedKernel> =
+    RequantizeKernels { i8: turn_i8, u8: turn_u8, f32: turn_reals };
