@@ -74,6 +74,8 @@ impl<X: Byte> Case<X> {
             Activation::Identity,
             Activation::Relu,
             Activation::Clip { min: -1.5, max: 40.0 },
+            Activation::Clip { min: f32::NAN, max: 40.0 },
+            Activation::Clip { min: -1.5, max: f32::NAN },
         ]);
         let real = self.expected(activation);
         let (x_shape, _) = self.layer.stored(&geometry.input_shape());
