@@ -202,9 +202,9 @@ impl MatrixSession {
         unsafe { (self.parts().are_sound)(sums, tiny_inputs) }
     }
 
-    /// Adds the bias to sums, brings them up to the first bound and down to the second, and writes them to the target. Returns whether that is all there is to do:
-    /// there must be a kernel for the output's type, and neither the bounds nor the sums with their bias may be subnormal,
-    /// nor these infinite or NaN. Otherwise what was written is of no use.
+    /// Adds the bias to sums, brings them up to the first bound and down to the second, and writes them to the target. Returns
+    /// whether that is all there is to do: there must be a kernel for the output's type, and neither the bounds nor the sums
+    /// with their bias may be subnormal, nor these infinite or NaN. Otherwise what was written is of no use.
     ///
     /// # Panics
     ///

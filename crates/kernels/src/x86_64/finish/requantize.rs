@@ -14,6 +14,7 @@ use crate::quantize::{Affine, ByReciprocal, Pass, Requantization, Rounding, real
 const GREATEST_SCALE: f32 = 1e20;
 
 /// The real numbers that integers stand for.
+#[derive(Clone, Copy)]
 struct Reals([Affine<Avx512F32>; 2]);
 
 impl Reals {
@@ -183,9 +184,9 @@ macro_rules! requantized {
                 let target = target.cast::<$type>();
                 // SAFETY: handed on from the caller.
                 unsafe {
+                    let reals = Reals::of_columns(to.scales, to.bias);
                     $(
                         if let Some(output) = to.output {
-                            let reals = Reals::of_columns(to.scales, to.bias);
                             if let Some(steps) = Divide::new(reals, output) {
                                 let narrow = $whole::<$type>::new(to.bounds, output);
                                 worker.have_done(&mut StoreRows::new(from, target, false, narrow, steps));
@@ -193,7 +194,6 @@ macro_rules! requantized {
                             }
                         }
                     )?
-                    let reals = Reals::of_columns(to.scales, to.bias);
                     with_rounding(to, StoreRequantized { worker, from, reals, target, stream });
                 }
             }

@@ -1,6 +1,6 @@
 //! What becomes of the sums of tiles: most often one pass on their way to the output, otherwise all that there may be to do.
 
-use outstride_kernels::{MatrixBlock, MatrixSession, Real, Requantization, TILE_ROWS, TINY, VANISHING};
+use outstride_kernels::{MatrixBlock, Real, Requantization, TILE_ROWS, TINY, VANISHING};
 
 use super::super::super::finish::Scales;
 use super::super::super::problem::Problem;
@@ -29,7 +29,7 @@ impl FinishOnTheWay<'_> {
     ///
     /// # Safety
     ///
-    /// As [`MatrixSession::finish`].
+    /// As [`outstride_kernels::MatrixSession::finish`].
     unsafe fn now<T: Real>(&self, from: &MatrixSums<'_, T>) -> bool {
         let Way { rows, target, .. } = &self.way;
         // SAFETY: handed on from the caller.
@@ -45,7 +45,7 @@ impl FinishOnTheWay<'_> {
     ///
     /// # Safety
     ///
-    /// As [`MatrixSession::multiply_and_finish`].
+    /// As [`outstride_kernels::MatrixSession::multiply_and_finish`].
     pub(super) unsafe fn while_multiplying<T: Real>(
         &self,
         from: &MatrixSums<'_, T>,
@@ -73,30 +73,27 @@ impl FinishOnTheWay<'_> {
 
 /// Finishes sums on their way from rows to columns.
 pub(in crate::engine::panel) struct FinishInTurning<'a, T: Real> {
-    problem: &'a Problem<'a, T>,
-    session: &'a MatrixSession,
-    /// Of what tiles were made.
-    grain: Grain,
+    sums: &'a MatrixSums<'a, T>,
     bounds: (f32, f32),
 }
 
 impl<T: Real> TurnedWrite<T> for FinishInTurning<'_, T> {
     unsafe fn write(&self, rows: TurnedRows<'_, T>) -> bool {
         let TurnedRows { prepared, sums, distances, columns, first } = rows;
-        let Problem { y, y_channel_stride, finish, stream, .. } = self.problem;
+        let MatrixSums { site, session, .. } = self.sums;
+        let Problem { y, y_channel_stride, finish, stream, .. } = site.problem;
         let (Some(bias), Some(y)) = (T::as_f32(prepared.bias), T::as_f32_output(y)) else { return false };
         let source = sums.wrapping_add(columns.start).cast();
         let (from, to) = ((source, distances), (first, *y_channel_stride));
-        let scales = prepared.scales.filter(|_| matches!(self.grain, Grain::Bytes { .. }));
         // SAFETY: handed on from the caller; where there are biases of 32 bits, sums are such as well. Every task settles what
         // it streams.
         unsafe {
-            match scales {
+            match self.sums.scales(prepared) {
                 Some(scales) => {
                     let requantization = scales.requantization(columns, self.bounds, finish.output);
-                    self.session.finish_bytes_turned(from, &requantization, y, to, *stream)
+                    session.finish_bytes_turned(from, &requantization, y, to, *stream)
                 }
-                None => self.session.finish_turned(from, &bias[columns], self.bounds, y, to, *stream),
+                None => session.finish_turned(from, &bias[columns], self.bounds, y, to, *stream),
             }
         }
     }
@@ -189,8 +186,7 @@ impl<T: Real> MatrixSums<'_, T> {
     pub(in crate::engine::panel) fn finish_in_turning(&self) -> Option<FinishInTurning<'_, T>> {
         let Problem { finish, .. } = self.site.problem;
         let bounds = finish.bounds().filter(|_| !self.has_tiny())?;
-        let Self { session, weights, .. } = *self;
-        Some(FinishInTurning { problem: self.site.problem, session, grain: weights.grain, bounds })
+        Some(FinishInTurning { sums: self, bounds })
     }
 
     /// Finishes the sums of a panel that were left unfinished.
