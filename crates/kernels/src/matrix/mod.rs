@@ -235,14 +235,14 @@ pub(crate) type MultiplyAndFinishKernel =
 
 /// See [`MatrixSession::multiply_and_finish_bytes`].
 pub(crate) type MultiplyAndRequantizeKernel =
-    unsafe fn(&MatrixBlock<'_>, &FinishedRows<'_>, &Requantization<'_>, *mut u8, bool);
+    unsafe fn(&MatrixBlock<'_>, &FinishedRows<'_>, &Requantization<'_>, *mut u8, bool) -> bool;
 
 /// See [`MatrixSession::finish_turned`].
 pub(crate) type FinishTurnedKernel =
     unsafe fn((*const f32, &[isize]), &[f32], (f32, f32), (*mut u8, isize), bool) -> bool;
 
 /// See [`MatrixSession::finish_bytes`].
-pub(crate) type RequantizeKernel = unsafe fn(&FinishedRows<'_>, &Requantization<'_>, *mut u8, bool);
+pub(crate) type RequantizeKernel = unsafe fn(&FinishedRows<'_>, &Requantization<'_>, *mut u8, bool) -> bool;
 
 /// See [`MatrixSession::finish_bytes_turned`].
 pub(crate) type RequantizeTurnedKernel =
@@ -265,14 +265,25 @@ pub const FINISHED_COLUMNS: usize = 32;
 pub struct FinishedRows<'a> {
     /// From the first column of the first row on.
     pub sums: &'a [f32],
+    /// The same of as many columns that are stored behind these: those of bytes that fill a line.
+    pub beside: Option<&'a [f32]>,
     /// From a row to the next.
     pub pitch: usize,
     /// The rows to store.
     pub rows: &'a [u16],
     /// Where each of them goes.
     pub distances: &'a [isize],
+    /// Between which of them all of these are.
+    pub range: (isize, isize),
     /// How many of their columns are stored.
     pub columns: usize,
+}
+
+impl FinishedRows<'_> {
+    /// Columns that are stored, with those beside.
+    pub(crate) fn all_columns(&self) -> usize {
+        self.columns * (1 + usize::from(self.beside.is_some()))
+    }
 }
 
 /// Cuts a number into parts, rounding each to the nearest 16-bit float.

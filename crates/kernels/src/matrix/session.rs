@@ -208,12 +208,12 @@ impl MatrixSession {
     ///
     /// # Panics
     ///
-    /// If there are too many columns, not as many biases, or an element would lie outside the output.
+    /// If there are too many columns or others beside, not as many biases, or an element would lie outside the output.
     ///
     /// # Safety
     ///
-    /// Every row must lie inside the sums. No other thread may write any of the output's elements at the same time. With
-    /// `stream`, this thread must [`settle`](crate::settle) before another one may read them.
+    /// Every row must lie inside the sums, and every distance within their range. No other thread may write any of the output's
+    /// elements at the same time. With `stream`, this thread must [`settle`](crate::settle) before another one may read them.
     pub unsafe fn finish(
         &self,
         from: &FinishedRows<'_>,
@@ -221,11 +221,11 @@ impl MatrixSession {
         bounds: (f32, f32),
         target: &RowsTarget<'_>,
     ) -> bool {
-        assert!(bias.len() == from.columns);
+        assert!(bias.len() == from.columns && from.beside.is_none());
         match self.parts().finish.to(target.output.dtype()) {
             // SAFETY: the session has the instructions; the caller vouches for the rest.
             Some(finish) if !are_subnormal(bounds) => unsafe {
-                finish(from, bias, bounds, self.address(from, target), target.stream)
+                finish(from, bias, bounds, Self::address(from, target), target.stream)
             },
             _ => false,
         }
@@ -250,13 +250,13 @@ impl MatrixSession {
         target: &RowsTarget<'_>,
     ) -> bool {
         assert!(!matches!(block.begin, Begin::Columns(_)), "these sums are no integers");
-        assert!(bias.len() == from.columns);
+        assert!(bias.len() == from.columns && from.beside.is_none());
         let kernels = &self.parts().blocks[parts - 1][column_tiles - 1];
         // SAFETY: the session has the instructions, and configured the tiles; the caller vouches for the rest.
         unsafe {
             match kernels.and_finish.to(target.output.dtype()) {
                 Some(multiply) if !are_subnormal(bounds) => {
-                    multiply(block, from, bias, bounds, self.address(from, target), target.stream)
+                    multiply(block, from, bias, bounds, Self::address(from, target), target.stream)
                 }
                 _ => {
                     (kernels.multiply)(block);
@@ -284,15 +284,12 @@ impl MatrixSession {
         target: &RowsTarget<'_>,
     ) -> bool {
         check_columns(block, column_tiles);
-        assert!(to.scales.len() == from.columns && to.bias.len() == from.columns);
+        check_scales(from, to);
         let kernels = &self.kernels.bytes.blocks[usize::from(signed)][column_tiles - 1];
         // SAFETY: the session has the instructions, and configured the tiles; the caller vouches for the rest.
         unsafe {
             match kernels.and_requantize.to(target.output.dtype()) {
-                Some(multiply) => {
-                    multiply(block, from, to, self.address(from, target), target.stream);
-                    true
-                }
+                Some(multiply) => multiply(block, from, to, Self::address(from, target), target.stream),
                 None => {
                     (kernels.multiply)(block);
                     false
@@ -333,7 +330,8 @@ impl MatrixSession {
     }
 
     /// Finishes the integers that [`multiply_bytes`](Self::multiply_bytes) left as [`finish`](Self::finish) does sums. Returns
-    /// whether there is a kernel for the output's type.
+    /// whether there is a kernel for the output's type and, where there are sums beside others, for such a scale; otherwise
+    /// nothing was written.
     ///
     /// # Panics
     ///
@@ -348,14 +346,12 @@ impl MatrixSession {
         to: &Requantization<'_>,
         target: &RowsTarget<'_>,
     ) -> bool {
-        let columns = from.columns;
-        assert!(to.scales.len() == columns && to.bias.len() == columns);
-        let Some(requantize) = self.kernels.bytes.requantize_to.to(target.output.dtype()) else {
-            return false;
-        };
-        // SAFETY: the session has the instructions; the caller vouches for the rest.
-        unsafe { requantize(from, to, self.address(from, target), target.stream) };
-        true
+        check_scales(from, to);
+        match self.kernels.bytes.requantize_to.to(target.output.dtype()) {
+            // SAFETY: the session has the instructions; the caller vouches for the rest.
+            Some(requantize) => unsafe { requantize(from, to, Self::address(from, target), target.stream) },
+            None => false,
+        }
     }
 
     /// Finishes integers as [`finish_bytes`](Self::finish_bytes) does, and writes them as [`finish_turned`](Self::finish_turned)
@@ -391,14 +387,18 @@ impl MatrixSession {
     /// # Panics
     ///
     /// If there are too many columns, or an element would lie outside the output.
-    fn address(&self, from: &FinishedRows<'_>, target: &RowsTarget<'_>) -> *mut u8 {
+    fn address(from: &FinishedRows<'_>, target: &RowsTarget<'_>) -> *mut u8 {
         assert!(from.columns <= FINISHED_COLUMNS && from.rows.len() == from.distances.len());
         if !from.rows.is_empty() {
-            // SAFETY: the session has the instructions.
-            let range = unsafe { (self.kernels.range_of)(from.distances) };
-            target.output.check_rows(target.first, range, from.columns);
+            target.output.check_rows(target.first, from.range, from.all_columns());
         }
         target.output.at(target.first)
+    }
+
+    /// The least and the greatest of some distances, if there are any.
+    pub fn range_of(&self, distances: &[isize]) -> (isize, isize) {
+        // SAFETY: the session has the instructions.
+        unsafe { (self.kernels.range_of)(distances) }
     }
 
     /// Adds the bias to rows as long as it. Returns whether all results are finite.
@@ -415,6 +415,14 @@ fn check_columns(block: &MatrixBlock<'_>, column_tiles: usize) {
     if let Begin::Columns(values) = block.begin {
         assert!(values.len() == column_tiles * TILE_ROWS);
     }
+}
+
+/// # Panics
+///
+/// If there are not as many scales and biases as columns.
+fn check_scales(from: &FinishedRows<'_>, to: &Requantization<'_>) {
+    let columns = from.all_columns();
+    assert!(to.scales.len() == columns && to.bias.len() == columns);
 }
 
 /// Whether one of them is, which a narrowing instruction might take for zero.

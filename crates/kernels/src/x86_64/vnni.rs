@@ -101,11 +101,11 @@ unsafe fn multiply_and_requantize<
     to: &Requantization<'_>,
     target: *mut u8,
     stream: bool,
-) {
+) -> bool {
     // SAFETY: handed on from the caller.
     unsafe {
         multiply::<ROW_TILES, COLUMN_TILES, ROWS>(block);
-        finish::requantize_now::<Q>(from, to, target, stream);
+        finish::requantize_now::<Q>(from, to, target, stream)
     }
 }
 

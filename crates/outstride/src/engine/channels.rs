@@ -6,7 +6,7 @@ use outstride_kernels::Real;
 
 use super::axis::{EngineAxis, Span};
 use super::problem::Problem;
-use crate::aligned::Aligned;
+use super::scratch::{BoxOfCall, Kept};
 
 /// The most channels of a block.
 const BLOCK_CHANNELS: usize = 256;
@@ -75,22 +75,23 @@ impl<'a, T: Real> Input<'a, T> {
         group: usize,
         blocks: ChannelBlocks,
         needed: Vec<Span>,
-        scratch: &'a mut Aligned<T>,
+        (scratch, whose): (&'a mut Kept<T>, BoxOfCall),
     ) -> Self {
         let order: Vec<usize> = (0..needed.len()).collect();
         let (strides, positions) = position_strides(&needed, &order);
         let strides: Vec<isize> = strides.into_iter().map(|stride| (stride * blocks.size) as isize).collect();
         let block_len = positions * blocks.size;
-        let memory = scratch.at_least(block_len * blocks.iter().len());
-        for (index, (first, channels)) in blocks.iter().enumerate() {
-            let target = &mut memory[index * block_len..(index + 1) * block_len];
-            let x = problem.x_group(group).wrapping_add_signed(first as isize * problem.x_channel_stride);
-            let row = |from: isize, distances: &[isize], count: usize, target: &mut [T], pitch: usize| {
-                copy_row(problem, from, distances, count, target, pitch)
-            };
-            let fill = |target: &mut [T]| target[..channels].fill(T::default());
-            copy_block(problem, x, channels, &needed, &strides, (target, fill), row);
-        }
+        let memory = scratch.of(whose, block_len * blocks.iter().len(), |memory| {
+            for (index, (first, channels)) in blocks.iter().enumerate() {
+                let target = &mut memory[index * block_len..(index + 1) * block_len];
+                let x = problem.x_group(group).wrapping_add_signed(first as isize * problem.x_channel_stride);
+                let row = |from: isize, distances: &[isize], count: usize, target: &mut [T], pitch: usize| {
+                    copy_row(problem, from, distances, count, target, pitch)
+                };
+                let fill = |target: &mut [T]| target[..channels].fill(T::default());
+                copy_block(problem, x, channels, &needed, &strides, (target, fill), row);
+            }
+        });
         let before: isize =
             needed.iter().zip(&strides).map(|(span, &stride)| span.first as isize * stride).sum();
         Input {

@@ -9,6 +9,7 @@ use super::boxes::Boxes;
 use super::channels::{self, ChannelBlocks, Input};
 use super::pack::PackedFilter;
 use super::problem::Problem;
+use super::scratch::BoxOfCall;
 
 /// Input of one box.
 const INPUT_BYTES: usize = 1 << 18;
@@ -65,7 +66,8 @@ impl LanePlan {
             } else {
                 // Only taps that meet the input are ever read.
                 let needed = channels::needed(&problem.axes, &spans, &self.reach, false);
-                Input::copied(problem, 0, channels, needed, &mut scratch.input)
+                let whose = BoxOfCall { call: problem.call, number: task };
+                Input::copied(problem, 0, channels, needed, (&mut scratch.input, whose))
             };
             let mut worker =
                 Worker { problem, row: Vec::new(), taps: Vec::new(), out: vec![T::default(); filter.groups] };

@@ -23,6 +23,7 @@ mod problem;
 mod scratch;
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use outstride_kernels::{Isa, Output, Real, Source, Stored, best_kernels, parts_of_dtype};
@@ -52,6 +53,8 @@ pub(crate) struct Engine<T: Real> {
     /// The strategies of the shapes seen last.
     strategies: Mutex<VecDeque<(Shape, Arc<Strategy>)>>,
     scratch: ScratchPool<T>,
+    /// How many calls there were.
+    calls: AtomicU64,
 }
 
 /// Outputs from this size on do not stay in the caches until somebody reads them.
@@ -99,6 +102,7 @@ impl<T: Real> Engine<T> {
             path: options.path,
             strategies: Mutex::default(),
             scratch: ScratchPool::default(),
+            calls: AtomicU64::new(0),
         })
     }
 
@@ -251,6 +255,7 @@ impl<T: Real> Engine<T> {
         let y_memory = y.data_mut();
         let stream = size_of_val(y_memory) >= STREAMED_BYTES;
         let problem = Problem {
+            call: self.calls.fetch_add(1, Ordering::Relaxed),
             filter: &self.filter,
             axes,
             x: Source::new(x.data(), self.filter.kernels).above(treatment.zero_point),

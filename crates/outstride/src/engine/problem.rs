@@ -9,6 +9,8 @@ use super::scratch::ScratchPool;
 
 /// One call: the axes, the packed weights, and where input and output lie.
 pub(crate) struct Problem<'a, T: Real> {
+    /// The call's number, which no other call with the same scratch memory has.
+    pub(crate) call: u64,
     pub(crate) filter: &'a PackedFilter<T>,
     /// The batch first, then the spatial axes.
     pub(crate) axes: Vec<EngineAxis<'a>>,

@@ -2,6 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use bytemuck::Zeroable;
 use outstride_kernels::Scalar;
 
 use crate::aligned::Aligned;
@@ -10,7 +11,7 @@ use crate::aligned::Aligned;
 #[derive(Debug, Default)]
 pub(crate) struct Scratch<T> {
     /// A copied box of the input.
-    pub(crate) input: Aligned<T>,
+    pub(crate) input: Kept<T>,
     /// Sums that wait to be stored.
     pub(crate) sums: Aligned<T>,
     /// A box of the input, transformed into points.
@@ -18,7 +19,41 @@ pub(crate) struct Scratch<T> {
     /// Products of points that wait to be added up.
     pub(crate) products: Aligned<T>,
     /// A copied box of the input, cut into parts for matrix tiles.
-    pub(crate) parts: Aligned<u16>,
+    pub(crate) parts: Kept<u16>,
+    /// Whether some of the numbers in parts are tiny.
+    pub(crate) tiny_parts: bool,
+}
+
+/// Which box of which call's input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BoxOfCall {
+    pub(crate) call: u64,
+    /// Among the boxes of all groups.
+    pub(crate) number: usize,
+}
+
+/// A copied box of the input, for whichever tasks of a call share it.
+#[derive(Debug, Default)]
+pub(crate) struct Kept<E> {
+    memory: Aligned<E>,
+    whose: Option<BoxOfCall>,
+}
+
+impl<E: Zeroable> Kept<E> {
+    /// So many elements of a box, which `copy` fills unless they are there already.
+    pub(crate) fn of(&mut self, whose: BoxOfCall, len: usize, copy: impl FnOnce(&mut [E])) -> &mut [E] {
+        if self.whose != Some(whose) {
+            copy(self.any(len));
+            self.whose = Some(whose);
+        }
+        self.memory.at_least(len)
+    }
+
+    /// At least so many elements, with whatever was there before.
+    pub(crate) fn any(&mut self, len: usize) -> &mut [E] {
+        self.whose = None;
+        self.memory.at_least(len)
+    }
 }
 
 /// The scratch memory of tasks that do not run just now: never more than ran at the same time.

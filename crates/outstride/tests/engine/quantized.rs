@@ -119,12 +119,40 @@ fn results_are_those_of_the_definition_bit_for_bit() {
 fn many_channels_of_either_layout_are_exact_with_every_scale() {
     let mut numbers = Numbers(0x64);
     for scale in SCALES {
-        for channels_first in [false, true] {
+        // The bytes of 32 channels fill a line with those of the phase beside, those of more channels with the next of their own.
+        for (channels_first, out_channels) in [(false, 84), (false, 32), (true, 84)] {
             let mut layer = Layer::draw(&mut numbers, 0);
             layer.channels_first = channels_first;
-            layer.become_wide(70, 84);
+            layer.become_wide(70, out_channels);
             Case::<u8>::draw(&mut numbers, layer.clone(), |byte| byte).check(&mut numbers, scale);
             Case::<i8>::draw(&mut numbers, layer, |byte| byte as i8).check(&mut numbers, scale);
+        }
+    }
+}
+
+/// Those are written past the caches, line by line where that can be.
+#[test]
+fn large_outputs_are_exact_from_any_begin() {
+    let mut numbers = Numbers(0x57);
+    let mut layer = Layer::draw(&mut numbers, 0);
+    layer.become_large(370, 8, 32);
+    let case = Case::<u8>::draw(&mut numbers, layer, |byte| byte);
+    let output = Affine { scale: 0.37, zero_point: 5 };
+    let real = case.expected(Activation::Identity);
+    let expected: Vec<i8> = real.iter().map(|&real| output.quantize(real)).collect();
+    assert!(expected.len() >= 1 << 24, "it is not large");
+    let (x_shape, _) = case.layer.stored(&case.layer.geometry().input_shape());
+    let (y_shape, _) = case.layer.stored(&case.layer.geometry().output_shape());
+    let mut memory = vec![77i8; expected.len() + 128];
+    let aligned = memory.as_ptr().align_offset(64);
+    for begin in [aligned, aligned + 3] {
+        for isa in isas() {
+            let op = case.operator(isa, None).with_executor(Arc::new(Scoped(2)));
+            memory.fill(77);
+            let y = TensorViewMut::from_slice(&y_shape, &mut memory[begin..begin + expected.len()]).unwrap();
+            op.run_quantized_into(TensorView::from_slice(&x_shape, &case.x).unwrap(), y, output).unwrap();
+            let differs = memory[begin..].iter().zip(&expected).position(|(a, b)| a != b);
+            assert_eq!(differs, None, "{isa} from {begin} on");
         }
     }
 }

@@ -167,7 +167,7 @@ unsafe fn multiply_and_requantize<B: Block, Q: Requantized>(
     to: &Requantization<'_>,
     target: *mut u8,
     stream: bool,
-) {
+) -> bool {
     let worker = Meanwhile::<B> { block, how: PhantomData };
     // SAFETY: handed on from the caller.
     unsafe { Q::requantize(worker, from, to, target, stream) }

@@ -1,5 +1,6 @@
 //! Sums of tiles on their way to memory: finished in registers, rounded once, stored.
 
+mod lines;
 mod narrow;
 mod requantize;
 mod rows;

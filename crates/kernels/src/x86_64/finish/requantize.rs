@@ -3,11 +3,14 @@
 use std::arch::x86_64::*;
 
 use super::super::avx512::Avx512F32;
+use super::lines::StoreLines;
 use super::narrow::{Narrow, Nearest, Whole};
 use super::rows::StoreRows;
 use super::turned::{Turn, Turned, blocks};
-use super::{Now, Steps, Worker, load};
-use crate::matrix::{FinishedRows, RequantizeKernel, RequantizeKernels, RequantizeTurnedKernel};
+use super::{Idle, Now, Steps, Worker, load};
+use crate::matrix::{
+    FINISHED_COLUMNS, FinishedRows, RequantizeKernel, RequantizeKernels, RequantizeTurnedKernel,
+};
 use crate::quantize::{Affine, ByReciprocal, Pass, Requantization, Rounding, real, with_rounding};
 
 /// The greatest scale of bytes whose products with integers of 32 bits are far from infinite.
@@ -90,7 +93,7 @@ impl<R: Rounding<Avx512F32>> Steps for Requantize<'_, R> {
 }
 
 /// The same as far as the [whole numbers](Whole) that bytes are made of, without bounds, if no quotient is too large for that.
-struct Divide {
+pub(super) struct Divide {
     reals: Reals,
     rounding: ByReciprocal<Avx512F32>,
 }
@@ -154,19 +157,20 @@ where
 
 /// What integers that products of bytes left become.
 pub(in super::super) trait Requantized: Sized {
-    /// Requantizes rows and [stores](StoreRows) them, when the worker does it.
+    /// Requantizes rows and [stores](StoreRows) them, when the worker does it. Returns whether it could: rows with others beside
+    /// them must fill [lines](StoreLines).
     ///
     /// # Safety
     ///
-    /// The CPU must have AVX-512, and what the worker needs. As [`StoreRows::new`]; there must be as many scales and biases as
-    /// columns.
+    /// The CPU must have AVX-512, and what the worker needs. As [`StoreRows::new`] and [`StoreLines::new`]; there must be as many
+    /// scales and biases as columns, with those beside.
     unsafe fn requantize(
         worker: impl Worker,
         from: &FinishedRows<'_>,
         to: &Requantization<'_>,
         target: *mut u8,
         stream: bool,
-    );
+    ) -> bool;
 }
 
 /// By [`StoreRequantized`], bytes as [whole numbers](Whole) if possible.
@@ -180,25 +184,62 @@ macro_rules! requantized {
                 to: &Requantization<'_>,
                 target: *mut u8,
                 stream: bool,
-            ) {
+            ) -> bool {
                 let target = target.cast::<$type>();
                 // SAFETY: handed on from the caller.
                 unsafe {
+                    $(
+                        if let (Some(beside), Some(output)) = (from.beside, to.output) {
+                            if let Some(steps) = divide_lines(from, to, output) {
+                                let narrow = $whole::<$type>::new(to.bounds, output);
+                                worker.have_done(&mut StoreLines::new(from, beside, target, stream, narrow, steps));
+                                return true;
+                            }
+                        }
+                    )?
+                    if from.beside.is_some() {
+                        worker.have_done(&mut Idle);
+                        return false;
+                    }
                     let reals = Reals::of_columns(to.scales, to.bias);
                     $(
                         if let Some(output) = to.output {
                             if let Some(steps) = Divide::new(reals, output) {
                                 let narrow = $whole::<$type>::new(to.bounds, output);
                                 worker.have_done(&mut StoreRows::new(from, target, false, narrow, steps));
-                                return;
+                                return true;
                             }
                         }
                     )?
                     with_rounding(to, StoreRequantized { worker, from, reals, target, stream });
+                    true
                 }
             }
         }
     };
+}
+
+/// How rows and those beside them are divided, if that is possible and both fill lines.
+///
+/// # Safety
+///
+/// The CPU must have AVX-512, and there must be as many scales and biases as columns, with those beside.
+#[inline(always)]
+unsafe fn divide_lines(
+    from: &FinishedRows<'_>,
+    to: &Requantization<'_>,
+    output: (f32, f32),
+) -> Option<[Divide; 2]> {
+    if from.columns != FINISHED_COLUMNS {
+        return None;
+    }
+    let ((scales, other_scales), (bias, other_bias)) =
+        (to.scales.split_at(FINISHED_COLUMNS), to.bias.split_at(FINISHED_COLUMNS));
+    // SAFETY: handed on from the caller.
+    unsafe {
+        let own = Divide::new(Reals::of_columns(scales, bias), output)?;
+        Some([own, Divide::new(Reals::of_columns(other_scales, other_bias), output)?])
+    }
 }
 
 requantized!(i8, Whole);
@@ -216,7 +257,7 @@ pub(in super::super) unsafe fn requantize_now<Q: Requantized>(
     to: &Requantization<'_>,
     target: *mut u8,
     stream: bool,
-) {
+) -> bool {
     // SAFETY: handed on from the caller.
     unsafe { Q::requantize(Now, from, to, target, stream) }
 }

@@ -59,8 +59,20 @@ impl PanelPlan {
             1 => (1, 1),
             _ => (BOXES_PER_THREAD * threads, self.splits_per_thread() * threads),
         };
-        let weights = filter.bytes() / filter.groups.max(1);
-        let by_panels = weights > SHARED_WEIGHT_BYTES && panels >= wanted_splits;
+        let space = longest(&self.bundles, axes.len());
+        self.panels_of_line = if self.stores_tiles_at_once() { filter.grain().panels_of_line() } else { 1 };
+        let shares = panels.div_ceil(self.panels_of_line);
+        let weights = self.weight_bytes(filter) / filter.groups.max(1);
+        let by_panels = match self.arithmetic {
+            Arithmetic::Vectors | Arithmetic::Winograd => {
+                weights > SHARED_WEIGHT_BYTES && shares >= wanted_splits
+            }
+            // Boxes mean passes over the weights, and parts of the panels mean copies of the input: the larger is shared out.
+            Arithmetic::Tiles => {
+                let input = self.input_positions(axes, &space).saturating_mul(filter.part_bytes());
+                weights > input && (shares >= 2 * threads || shares.is_multiple_of(threads))
+            }
+        };
         let per_row: usize = self.granules.iter().product();
         let accept = |chunk: &[usize], boxes: usize| {
             let positions: usize = chunk.iter().product();
@@ -86,16 +98,24 @@ impl PanelPlan {
             (fits || rows_there <= rows)
                 && (by_panels || boxes * filter.groups >= wanted_boxes || rows_there <= 4 * rows)
         };
-        let space = longest(&self.bundles, axes.len());
         self.boxes = Boxes::cut(space, &self.granules, accept);
         let items = (self.boxes.len() * filter.groups).max(1);
-        self.splits = wanted_splits.div_ceil(items).clamp(1, panels.max(1));
+        self.splits = wanted_splits.div_ceil(items).clamp(1, shares.max(1));
     }
 
-    /// Every task that takes some of the panels of a box prepares the whole of its input.
+    /// Bytes of the weights that the sums are made of, before any transform.
+    fn weight_bytes<T: Real>(&self, filter: &PackedFilter<T>) -> usize {
+        match (self.arithmetic, &filter.matrix) {
+            (Arithmetic::Tiles, Ok(weights)) => weights.bytes(),
+            _ => filter.bytes(),
+        }
+    }
+
+    /// A thread that takes several parts of the panels of a box copies its input once, but transforms it every time.
     fn splits_per_thread(&self) -> usize {
         match self.arithmetic {
-            Arithmetic::Vectors | Arithmetic::Tiles => 2,
+            Arithmetic::Tiles => 4,
+            Arithmetic::Vectors => 2,
             // Transforms are a good part of all work.
             Arithmetic::Winograd => 1,
         }

@@ -46,6 +46,8 @@ pub(crate) struct PanelPlan {
     boxes: Boxes,
     /// Into how many parts the panels are dealt, where there are too few boxes for the threads.
     splits: usize,
+    /// Panels that are not dealt to different tasks, for their outputs share lines.
+    panels_of_line: usize,
     blocks: ChannelBlocks,
     /// Per axis, how many positions are computed together, wherever boxes begin, so that boxes do not change results.
     granules: Vec<usize>,
@@ -115,6 +117,7 @@ impl PanelPlan {
             starts: (0..axes.len()).map(|axis| starts(&bundles, axis)).collect(),
             bundles: bundles.into(),
             splits: 1,
+            panels_of_line: 1,
             blocks: ChannelBlocks::new(filter.in_channels),
             granules: vec![1; axes.len()],
             points: 0,
@@ -207,7 +210,9 @@ impl PanelPlan {
 
     /// The part of `panels` panels that belongs to a split.
     fn share(&self, panels: usize, split: usize) -> Range<usize> {
-        panels * split / self.splits..panels * (split + 1) / self.splits
+        let lines = panels.div_ceil(self.panels_of_line);
+        let begin = |split: usize| (lines * split / self.splits * self.panels_of_line).min(panels);
+        begin(split)..begin(split + 1)
     }
 }
 

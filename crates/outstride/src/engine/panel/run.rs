@@ -5,9 +5,9 @@ use outstride_kernels::{Real, TILE_ROWS, settle};
 use super::super::axis::Span;
 use super::super::channels::Input;
 use super::super::problem::Problem;
-use super::super::scratch::Scratch;
+use super::super::scratch::{BoxOfCall, Scratch};
 use super::bundle::Bundle;
-use super::matrix::{MatrixSums, PartsInput, RowBlocksOfBundle, Then, padded_tiles};
+use super::matrix::{MatrixSums, PartsInput, PartsScratch, RowBlocksOfBundle, Then, padded_tiles};
 use super::planes::{Finished, Stretches, TurnedWrite};
 use super::rows::Positions;
 use super::shared_planes::store_shared_planes;
@@ -32,6 +32,8 @@ struct Task {
     split: usize,
     group: usize,
     spans: Vec<Span>,
+    /// What is read, by all tasks of the same box.
+    input: BoxOfCall,
 }
 
 impl PanelPlan {
@@ -41,6 +43,7 @@ impl PanelPlan {
             split: task % self.splits,
             group: task / self.splits / self.boxes.len(),
             spans: self.boxes.get(task / self.splits % self.boxes.len()),
+            input: BoxOfCall { call: problem.call, number: task / self.splits },
         };
         problem.scratch.with(|scratch| match self.arithmetic {
             Arithmetic::Vectors => self.run_vectors(problem, &task, scratch),
@@ -58,7 +61,7 @@ impl PanelPlan {
             Input::in_place(problem, task.group, self.blocks)
         } else {
             let needed = self.needed(&problem.axes, &task.spans);
-            Input::copied(problem, task.group, self.blocks, needed, &mut scratch.input)
+            Input::copied(problem, task.group, self.blocks, needed, (&mut scratch.input, task.input))
         };
         let mut taps = Taps::new(self.blocks.size);
         let most_rows = filter.kernels.panel_rows();
@@ -95,9 +98,10 @@ impl PanelPlan {
         let (Ok(weights), Some(session)) = (&filter.matrix, filter.kernels.matrix_session()) else {
             unreachable!("planned for matrix tiles");
         };
-        let Scratch { input, sums, parts, .. } = scratch;
+        let Scratch { input, sums, parts, tiny_parts, .. } = scratch;
         let needed = self.needed(&problem.axes, &task.spans);
-        let input = PartsInput::copied(problem, task.group, &needed, &self.order, &session, input, parts);
+        let scratch = (PartsScratch { whole: input, parts, tiny: tiny_parts }, task.input);
+        let input = PartsInput::copied(problem, task.group, &needed, &self.order, &session, scratch);
         let mut known = None;
         for bundle in self.bundles.iter() {
             let Some(own) = own_spans(&task.spans, bundle) else { continue };
@@ -146,7 +150,7 @@ impl PanelPlan {
         let scheme = weights.scheme();
         let Scratch { input, sums, points, products, .. } = scratch;
         let needed = self.needed(&problem.axes, &task.spans);
-        let input = Input::copied(problem, task.group, self.blocks, needed, input);
+        let input = Input::copied(problem, task.group, self.blocks, needed, (input, task.input));
         let (most_rows, columns) = (filter.kernels.panel_rows(), 2 * filter.kernels.lanes());
         let tile_len = most_rows * columns;
         let mut known = None;

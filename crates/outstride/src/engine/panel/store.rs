@@ -2,13 +2,12 @@
 
 use std::ops::Range;
 
-use outstride_kernels::{FINISHED_COLUMNS, FinishedRows, OutputRows, PanelRows, Real, RowsTarget};
+use outstride_kernels::{FINISHED_COLUMNS, OutputRows, PanelRows, Real, RowsTarget};
 
 use super::super::axis::{EngineAxis, Span};
 use super::super::pack::{Panel, Segment};
 use super::super::problem::Problem;
 use super::bundle::Member;
-use super::matrix::RowBlock;
 use super::panels_of;
 use super::run::Site;
 use super::sums::Prepared;
@@ -97,36 +96,17 @@ impl<'a, T: Real> PositionStore<'a, T> {
 }
 
 impl<T: Real> PositionStore<'_, T> {
-    /// The ways on which the sums of a block of rows can be stored, given the row of each of its positions: none unless all outputs
-    /// are inside, and channels side by side.
-    pub(super) fn ways_of<'w>(
-        &'w self,
-        (block, rows): (&'w RowBlock, &'w [u16]),
-        sums: &'w [T],
-    ) -> Option<impl Iterator<Item = Way<'w>>> {
-        let Site { problem, positions, .. } = *self.site;
-        let (sums, y) = (T::as_f32(sums)?, T::as_f32_output(&problem.y)?);
+    /// Where kernels can write rows of columns from: none unless channels are side by side.
+    pub(super) fn targets(&self) -> Option<impl Iterator<Item = (Range<usize>, RowsTarget<'_>)>> {
+        let output = T::as_f32_output(&self.site.problem.y)?;
         let fits = |run: &Run| run.stride == 1 && run.len <= FINISHED_COLUMNS;
-        let way = move |run: &Run| Way {
-            rows: FinishedRows {
-                sums: &sums[run.column..],
-                pitch: self.width,
-                rows,
-                distances: &positions.outputs[block.positions.clone()],
-                columns: run.len,
-            },
-            columns: run.column..run.column + run.len,
-            target: RowsTarget { output: y, first: self.base + run.offset, stream: problem.stream },
+        let target = move |run: &Run| {
+            let target =
+                RowsTarget { output, first: self.base + run.offset, stream: self.site.problem.stream };
+            (run.column..run.column + run.len, target)
         };
-        (block.is_interior && self.runs.iter().all(fits)).then(|| self.runs.iter().map(way))
+        self.runs.iter().all(fits).then(|| self.runs.iter().map(target))
     }
-}
-
-/// Where some columns of the sums of a block of rows go.
-pub(super) struct Way<'a> {
-    pub(super) rows: FinishedRows<'a>,
-    pub(super) columns: Range<usize>,
-    pub(super) target: RowsTarget<'a>,
 }
 
 /// Whether all outputs of all positions lie inside the output.

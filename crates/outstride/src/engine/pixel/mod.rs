@@ -188,7 +188,7 @@ impl PixelPlan {
         let planes = self.planes(&problem.axes, &spans);
         problem.scratch.with(|scratch| {
             let channels = filter.in_channels * groups.len();
-            let input = scratch.input.at_least(planes.len(channels, chunk::beyond(filter.kernels)));
+            let input = scratch.input.any(planes.len(channels, chunk::beyond(filter.kernels)));
             planes.copy(problem, problem.x_group(groups.start), channels, input);
             let blocks = filter.blocks();
             let share = |part: usize| blocks.len() * part / self.splits;

@@ -1,19 +1,28 @@
 //! What becomes of the sums of tiles: most often one pass on their way to the output, otherwise all that there may be to do.
 
-use outstride_kernels::{MatrixBlock, Real, Requantization, TILE_ROWS, TINY, VANISHING};
+use std::borrow::Cow;
+use std::ops::Range;
+
+use outstride_kernels::{
+    FINISHED_COLUMNS, FinishedRows, MatrixBlock, MatrixSession, Real, Requantization, RowsTarget, TILE_ROWS,
+    TINY, VANISHING,
+};
 
 use super::super::super::finish::Scales;
 use super::super::super::problem::Problem;
 use super::super::bundle::Member;
 use super::super::exact::Exact;
 use super::super::planes::{TurnedRows, TurnedWrite};
-use super::super::store::{PositionStore, Way};
+use super::super::store::PositionStore;
 use super::super::sums::{PanelGroup, Prepared};
 use super::{Grain, MatrixSums, RowBlock, RowBlocksOfBundle, row_tiles};
 
-/// How rows of sums are finished and stored in one pass.
-pub(super) struct FinishOnTheWay<'a> {
-    way: Way<'a>,
+/// How some columns of sums are finished and stored in one pass.
+pub(super) struct OnTheWay<'a> {
+    columns: Range<usize>,
+    /// From a row of sums to the next.
+    pitch: usize,
+    target: RowsTarget<'a>,
     how: How<'a>,
 }
 
@@ -21,22 +30,68 @@ pub(super) struct FinishOnTheWay<'a> {
 enum How<'a> {
     /// And to bring them within bounds.
     AddBias(&'a [f32], (f32, f32)),
-    Requantize(Requantization<'a>),
+    Requantize {
+        scales: Cow<'a, [f32]>,
+        bias: Cow<'a, [f32]>,
+        bounds: (f32, f32),
+        output: Option<(f32, f32)>,
+    },
 }
 
-impl FinishOnTheWay<'_> {
-    /// Does it. Returns whether it could; otherwise what was stored is of no use.
+impl<'a> OnTheWay<'a> {
+    /// Both at once, if the integers of another way go right behind these and fill a line with them.
+    pub(super) fn beside(&self, other: &Self) -> Option<OnTheWay<'a>> {
+        let line = [&self.columns, &other.columns].iter().all(|columns| **columns == (0..FINISHED_COLUMNS))
+            && other.target.first - self.target.first == FINISHED_COLUMNS as isize;
+        match (&self.how, &other.how) {
+            (
+                How::Requantize { scales, bias, bounds, output: Some(output) },
+                How::Requantize { scales: other_scales, bias: other_bias, .. },
+            ) if line => Some(OnTheWay {
+                columns: self.columns.clone(),
+                how: How::Requantize {
+                    scales: [&scales[..], &other_scales[..]].concat().into(),
+                    bias: [&bias[..], &other_bias[..]].concat().into(),
+                    bounds: *bounds,
+                    output: Some(*output),
+                },
+                ..*self
+            }),
+            _ => None,
+        }
+    }
+
+    /// The rows of a block that go this way, given their sums, perhaps others to go beside, and where their outputs lie.
+    #[inline]
+    pub(super) fn rows<'r>(
+        &self,
+        sums: &'r [f32],
+        beside: Option<&'r [f32]>,
+        (block, rows): (&RowBlock, &'r [u16]),
+        outputs: &'r [isize],
+    ) -> FinishedRows<'r> {
+        FinishedRows {
+            sums: &sums[self.columns.start..],
+            beside,
+            pitch: self.pitch,
+            rows,
+            distances: &outputs[block.positions.clone()],
+            range: block.outputs,
+            columns: self.columns.len(),
+        }
+    }
+
+    /// Finishes rows. Returns whether it could; otherwise what was stored is of no use.
     ///
     /// # Safety
     ///
-    /// As [`outstride_kernels::MatrixSession::finish`].
-    unsafe fn now<T: Real>(&self, from: &MatrixSums<'_, T>) -> bool {
-        let Way { rows, target, .. } = &self.way;
+    /// As [`MatrixSession::finish`].
+    pub(super) unsafe fn finish(&self, session: &MatrixSession, rows: &FinishedRows<'_>) -> bool {
         // SAFETY: handed on from the caller.
         unsafe {
             match &self.how {
-                How::AddBias(bias, bounds) => from.session.finish(rows, bias, *bounds, target),
-                How::Requantize(to) => from.session.finish_bytes(rows, to, target),
+                How::AddBias(bias, bounds) => session.finish(rows, bias, *bounds, &self.target),
+                how => session.finish_bytes(rows, &how.requantization(), &self.target),
             }
         }
     }
@@ -45,28 +100,38 @@ impl FinishOnTheWay<'_> {
     ///
     /// # Safety
     ///
-    /// As [`outstride_kernels::MatrixSession::multiply_and_finish`].
-    pub(super) unsafe fn while_multiplying<T: Real>(
+    /// As [`MatrixSession::multiply_and_finish`].
+    #[inline]
+    pub(super) unsafe fn finish_while_multiplying(
         &self,
-        from: &MatrixSums<'_, T>,
-        columns: usize,
+        session: &MatrixSession,
+        rows: &FinishedRows<'_>,
+        (grain, columns): (Grain, usize),
         block: &MatrixBlock<'_>,
     ) -> bool {
-        let Way { rows, target, .. } = &self.way;
-        let session = from.session;
         // SAFETY: handed on from the caller.
         unsafe {
-            match (&self.how, from.weights.grain) {
+            match (&self.how, grain) {
                 (How::AddBias(bias, bounds), Grain::Parts(parts)) => {
-                    let kernel = (parts, columns);
-                    session.multiply_and_finish(kernel, block, rows, bias, *bounds, target)
+                    session.multiply_and_finish((parts, columns), block, rows, bias, *bounds, &self.target)
                 }
-                (How::Requantize(to), Grain::Bytes { signed }) => {
-                    let kernel = (signed, columns);
-                    session.multiply_and_finish_bytes(kernel, block, rows, to, target)
+                (how, Grain::Bytes { signed }) => {
+                    let to = how.requantization();
+                    session.multiply_and_finish_bytes((signed, columns), block, rows, &to, &self.target)
                 }
-                _ => unreachable!("integers are requantized, and nothing else"),
+                _ => unreachable!("parts are not requantized"),
             }
+        }
+    }
+}
+
+impl How<'_> {
+    fn requantization(&self) -> Requantization<'_> {
+        match self {
+            How::Requantize { scales, bias, bounds, output } => {
+                Requantization { scales, bias, bounds: *bounds, output: *output }
+            }
+            How::AddBias(..) => unreachable!("integers are requantized, and nothing else"),
         }
     }
 }
@@ -141,40 +206,41 @@ impl<T: Real> MatrixSums<'_, T> {
         prepared: &Prepared<'_, T>,
         out: &[T],
     ) -> bool {
-        let ways = store.ways_of(rows, out);
-        ways.is_some_and(|mut ways| {
-            ways.all(|way| match self.finished_on(way, prepared) {
-                // SAFETY: the rows of a block are among its sums. Each output belongs to one position of one phase, and each
-                // task has its own positions and panels, and settles what it streams.
-                Some(way) => unsafe { way.now(self) },
-                None => false,
-            })
-        })
+        let (Some(sums), Some(ways)) = (T::as_f32(out), self.ways(store, prepared)) else { return false };
+        // SAFETY: the rows of a block are among its sums. Each output belongs to one position of one phase, and each task has
+        // its own positions and panels, and settles what it streams.
+        let finish = |way: &OnTheWay<'_>| unsafe {
+            way.finish(self.session, &way.rows(sums, None, rows, &self.site.positions.outputs))
+        };
+        rows.0.is_interior && ways.iter().all(finish)
     }
 
-    /// How sums are finished and stored in one pass, if there is a single one.
-    pub(super) fn finish_on_the_way<'w>(
+    /// How the sums of a panel are finished and stored in one pass each, where all outputs are inside; not at all if there may be
+    /// more to do.
+    pub(super) fn ways<'w>(
         &self,
-        store: &'w PositionStore<'_, T>,
-        rows: (&'w RowBlock, &'w [u16]),
+        store: &'w PositionStore<'w, T>,
         prepared: &'w Prepared<'_, T>,
-        out: &'w [T],
-    ) -> Option<FinishOnTheWay<'w>> {
-        let mut ways = store.ways_of(rows, out)?;
-        let way = ways.next().filter(|_| ways.next().is_none())?;
-        self.finished_on(way, prepared)
-    }
-
-    fn finished_on<'w>(&self, way: Way<'w>, prepared: &'w Prepared<'_, T>) -> Option<FinishOnTheWay<'w>> {
+    ) -> Option<Vec<OnTheWay<'w>>> {
         let finish = &self.site.problem.finish;
         let bounds = finish.bounds()?;
-        let columns = way.columns.clone();
-        let how = match self.scales(prepared) {
-            Some(scales) => How::Requantize(scales.requantization(columns, bounds, finish.output)),
-            None if self.has_tiny() => return None,
-            None => How::AddBias(&T::as_f32(prepared.bias)?[columns], bounds),
+        let scales = self.scales(prepared);
+        if scales.is_none() && self.has_tiny() {
+            return None;
+        }
+        let bias = T::as_f32(prepared.bias)?;
+        let way = |(columns, target): (Range<usize>, RowsTarget<'w>)| {
+            let how = match scales {
+                Some(scales) => {
+                    let to = scales.requantization(columns.clone(), bounds, finish.output);
+                    let (scales, bias) = (to.scales.into(), to.bias.into());
+                    How::Requantize { scales, bias, bounds, output: finish.output }
+                }
+                None => How::AddBias(&bias[columns.clone()], bounds),
+            };
+            OnTheWay { columns, pitch: prepared.width(), target, how }
         };
-        Some(FinishOnTheWay { way, how })
+        Some(store.targets()?.map(way).collect())
     }
 
     /// Those of integers that tiles of bytes left.

@@ -37,6 +37,14 @@ impl Grain {
         }
     }
 
+    /// Panels whose outputs of one position fill a line: sums of bytes most often become bytes, of others at least 16 bits.
+    pub(crate) fn panels_of_line(self) -> usize {
+        match self {
+            Grain::Parts(_) => 1,
+            Grain::Bytes { .. } => 2,
+        }
+    }
+
     /// Products of tiles per product of rows as long as those of parts.
     pub(crate) fn products(self) -> f64 {
         match self {

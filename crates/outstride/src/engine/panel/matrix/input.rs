@@ -7,8 +7,8 @@ use super::super::super::axis::Span;
 use super::super::super::channels::{copy_block, copy_row, position_strides};
 use super::super::super::pack::PackedFilter;
 use super::super::super::problem::Problem;
+use super::super::super::scratch::{BoxOfCall, Kept};
 use super::grain::Grain;
-use crate::aligned::Aligned;
 
 /// A box of the input with zeros around it: `[32 channels][part][position][channel]`.
 pub(in crate::engine::panel) struct PartsInput<'a> {
@@ -21,6 +21,15 @@ pub(in crate::engine::panel) struct PartsInput<'a> {
     /// Whether some numbers other than zero are [tiny](outstride_kernels::TINY).
     pub(in crate::engine::panel) tiny: bool,
     memory: std::marker::PhantomData<&'a [u16]>,
+}
+
+/// The memory that it takes.
+pub(in crate::engine::panel) struct PartsScratch<'a, T> {
+    /// For numbers that are not yet cut.
+    pub(in crate::engine::panel) whole: &'a mut Kept<T>,
+    pub(in crate::engine::panel) parts: &'a mut Kept<u16>,
+    /// Whether some numbers of the parts are tiny.
+    pub(in crate::engine::panel) tiny: &'a mut bool,
 }
 
 /// Elements of a copy of so many positions. Tiles may read on behind the last one.
@@ -37,8 +46,7 @@ impl<'a> PartsInput<'a> {
         needed: &[Span],
         order: &[usize],
         session: &MatrixSession,
-        whole: &mut Aligned<T>,
-        parts: &'a mut Aligned<u16>,
+        (scratch, whose): (PartsScratch<'a, T>, BoxOfCall),
     ) -> Self {
         let channels = problem.filter.in_channels;
         let (strides, positions) = position_strides(needed, order);
@@ -46,26 +54,29 @@ impl<'a> PartsInput<'a> {
             strides.iter().map(|&stride| (stride * PART_ROW) as isize).collect();
         let part_stride = (positions + TILE_ROWS) * PART_ROW;
         let (count, row_channels) = (problem.filter.grain().parts(), problem.filter.grain().row_channels());
-        let parts = parts.at_least(parts_len(positions, problem.filter));
         let step_len = count * part_stride;
         // What is side by side and stays as it is, is best read all at once.
         let is_copied = problem.x.dtype() == DType::Bf16 || problem.filter.grain().dtype().size() == 1;
         let together = is_copied && problem.x_channel_stride == 1;
         let channels_at_once = if together { channels.next_multiple_of(row_channels) } else { row_channels };
         let len_at_once = channels_at_once / row_channels * step_len;
-        let mut tiny = false;
-        for (number, parts) in parts.chunks_exact_mut(len_at_once.max(1)).enumerate() {
-            let first = number * channels_at_once;
-            let there = channels_at_once.min(channels - first);
-            let block = Block { problem, group, first, channels: there, needed, strides: &element_strides };
-            tiny |= match T::as_f32_source(&problem.x) {
-                Some(x) if is_copied => block.copy(x, session, parts, step_len),
-                _ => block.split(count, session, whole.at_least(positions * PART_ROW), parts, part_stride),
-            };
-        }
-        for part in parts.chunks_exact_mut(part_stride) {
-            part[positions * PART_ROW..].fill(0);
-        }
+        let PartsScratch { whole, parts, tiny } = scratch;
+        let parts = parts.of(whose, parts_len(positions, problem.filter), |parts| {
+            *tiny = false;
+            for (number, parts) in parts.chunks_exact_mut(len_at_once.max(1)).enumerate() {
+                let first = number * channels_at_once;
+                let there = channels_at_once.min(channels - first);
+                let block =
+                    Block { problem, group, first, channels: there, needed, strides: &element_strides };
+                *tiny |= match T::as_f32_source(&problem.x) {
+                    Some(x) if is_copied => block.copy(x, session, parts, step_len),
+                    _ => block.split(count, session, whole.any(positions * PART_ROW), parts, part_stride),
+                };
+            }
+            for part in parts.chunks_exact_mut(part_stride) {
+                part[positions * PART_ROW..].fill(0);
+            }
+        });
         let before: isize =
             needed.iter().zip(&strides).map(|(span, &stride)| span.first as isize * stride as isize).sum();
         PartsInput {
@@ -73,7 +84,7 @@ impl<'a> PartsInput<'a> {
             strides: strides.into_iter().map(|stride| stride as isize).collect(),
             part_stride,
             parts: count,
-            tiny,
+            tiny: *tiny,
             memory: std::marker::PhantomData,
         }
     }

@@ -4,6 +4,7 @@ mod finish;
 mod grain;
 mod input;
 mod row_blocks;
+mod waiting;
 mod weights;
 
 use std::ops::Range;
@@ -19,9 +20,10 @@ use super::bundle::Member;
 use super::run::Site;
 use super::store::PositionStore;
 use super::sums::{PanelGroup, Prepared};
-pub(super) use input::{PartsInput, parts_len};
+pub(super) use input::{PartsInput, PartsScratch, parts_len};
 use row_blocks::RowBlocks;
 pub(super) use row_blocks::{RowBlock, RowBlocksOfBundle};
+use waiting::{Turn, Waiting};
 use weights::StepBlocks;
 
 /// The most rows that are computed at once.
@@ -75,6 +77,10 @@ struct Job<'a, T: Real> {
     /// Where the sums of all rows begin, if they are not stored at once.
     place: usize,
     store: Option<&'a PositionStore<'a, T>>,
+    /// Per position, where its sums are stored.
+    outputs: &'a [isize],
+    /// Elements of the weights of a step's channels, with all taps.
+    channels_len: usize,
     steps: Steps,
 }
 
@@ -90,9 +96,8 @@ struct Steps {
 impl<T: Real> Job<'_, T> {
     /// The weights of a block of channels.
     fn block_range(&self, block: usize) -> Range<usize> {
-        let len = self.weights.len() / self.blocks.steps().max(1);
         let (first, count) = self.blocks.block(block);
-        first * len..(first + count) * len
+        first * self.channels_len..(first + count) * self.channels_len
     }
 
     /// Elements of the sums of a block of rows.
@@ -123,20 +128,24 @@ impl<T: Real> MatrixSums<'_, T> {
         then: &Then<'_, T>,
         sums: &mut [T],
     ) {
-        row_blocks.prepare(self.site, row_tiles(panels.panel(0, 0)));
+        row_blocks.prepare(self.site, row_tiles(panels.panel(0, 0)), self.session);
         let members = &self.site.bundle.members;
         let weights_of = |number: usize| self.weights.panel(self.site.group, number);
         let job = |index: usize| {
             let (number, panel) = (index / range.len(), index % range.len());
             let member = &members[number];
             let after = after.map(|after| member.panels.start + after + panel);
+            let blocks = self.weights.blocks(self.site.problem.filter.in_channels, member.taps());
+            let weights = weights_of(member.panels.start + range.start + panel);
             Job {
                 member,
                 prepared: panels.panel(panel, number),
                 number: member.panels.start + range.start + panel,
                 row_blocks: row_blocks.of_member(number),
-                blocks: self.weights.blocks(self.site.problem.filter.in_channels, member.taps()),
-                weights: weights_of(member.panels.start + range.start + panel),
+                blocks,
+                weights,
+                channels_len: weights.len() / blocks.steps().max(1),
+                outputs: &self.site.positions.outputs,
                 following: after.filter(|after| member.panels.contains(after)).map_or(&[], weights_of),
                 place: panels.place(panel, number, 0),
                 store: match then {
@@ -183,30 +192,37 @@ impl<T: Real> MatrixSums<'_, T> {
     /// Computes the sums of jobs with one block of channels, and stores those of some rows while it multiplies the next: the inputs
     /// of a few rows stay in the first-level cache while the weights of all jobs pass by.
     fn compute_and_store(&self, jobs: &mut [Job<'_, T>], sums: &mut [T]) {
+        let units = self.units(jobs);
         let weights: usize = jobs.iter().map(|job| size_of_val(job.weights)).sum();
-        let most = jobs.iter().map(|job| job.row_blocks.blocks.len()).max().unwrap_or(0);
+        // All members have the same positions.
+        let blocks = jobs.first().map_or(0, |job| job.row_blocks.blocks.len());
         let len = jobs.iter().map(Job::rows_len).max().unwrap_or(0);
-        let (mut out, mut waiting) = sums.split_at_mut(len);
-        let mut last: Option<(usize, usize)> = None;
-        for rows in 0..most {
-            for index in 0..jobs.len() {
-                if rows >= jobs[index].row_blocks.blocks.len() {
-                    continue;
+        let jobs_at_once = units.iter().map(|unit| unit.jobs.len()).max().unwrap_or(0);
+        let (mut out, mut waiting) = sums.split_at_mut(jobs_at_once * len);
+        let mut last = None;
+        for rows in 0..blocks {
+            for unit in &units {
+                let mut stored = true;
+                for (number, index) in unit.jobs.clone().enumerate() {
+                    self.find_steps(&mut jobs[index], rows, 0);
+                    let (job, out) = (&jobs[index], &mut out[number * len..(number + 1) * len]);
+                    let before = last.map(|last| Waiting::of(last, jobs, len, waiting));
+                    self.with_block(job, (rows, 0), weights > PASSING_BYTES, out, |block| match &before {
+                        Some(before) => {
+                            stored &= self.multiply_and_store(job, block, before, Turn::of(number, unit));
+                        }
+                        None => self.multiply(job, block),
+                    });
                 }
-                self.find_steps(&mut jobs[index], rows, 0);
-                let (job, before) = (&jobs[index], last.map(|(index, rows)| (&jobs[index], rows)));
-                self.with_block(job, (rows, 0), weights > PASSING_BYTES, out, |block| match before {
-                    Some(before) => self.multiply_and_store(job, block, before, waiting),
-                    None => self.multiply(job, block),
-                });
-                last = Some((index, rows));
+                if let Some(last) = last.filter(|_| !stored) {
+                    self.store_slowly(Waiting::of(last, jobs, len, waiting));
+                }
+                last = Some((unit, rows));
                 std::mem::swap(&mut out, &mut waiting);
             }
         }
-        if let Some((index, rows)) = last {
-            let job = &jobs[index];
-            let sums = &mut waiting[..job.rows_len()];
-            self.finish(job.member, job.prepared, job.row_blocks.block(rows), job.store, sums);
+        if let Some(last) = last {
+            self.store_now(Waiting::of(last, jobs, len, waiting));
         }
     }
 
@@ -229,16 +245,16 @@ impl<T: Real> MatrixSums<'_, T> {
     fn with_block(
         &self,
         job: &Job<'_, T>,
-        (rows, block): (usize, usize),
+        (number, block): (usize, usize),
         stream: bool,
         out: &mut [T],
         multiply: impl FnOnce(&MatrixBlock<'_>),
     ) {
-        let rows = &job.row_blocks.blocks[rows];
+        let rows = &job.row_blocks.blocks[number];
         let Steps { steps, columns, .. } = &job.steps;
         let behind = job.block_range(block).end;
         let next = if behind < job.weights.len() { &job.weights[behind..] } else { job.following };
-        let fetched = rows.first / row_tiles(job.prepared) * steps.len() * FETCHED_BY_STEP;
+        let fetched = number * steps.len() * FETCHED_BY_STEP;
         let fetch = next.get(fetched..).filter(|rest| !rest.is_empty());
         assert!(out.len() >= job.rows_len());
         let Some(out) = T::as_f32_mut(out) else { unreachable!("matrix tiles compute 32-bit numbers") };
@@ -268,31 +284,6 @@ impl<T: Real> MatrixSums<'_, T> {
             match self.weights.grain {
                 Grain::Parts(parts) => self.session.multiply(parts, vectors, block),
                 Grain::Bytes { signed } => self.session.multiply_bytes(signed, vectors, block),
-            }
-        }
-    }
-
-    /// Computes a [block](Self::with_block), and stores the sums of the block before meanwhile.
-    fn multiply_and_store(
-        &self,
-        job: &Job<'_, T>,
-        block: &MatrixBlock<'_>,
-        (before, rows): (&Job<'_, T>, usize),
-        sums: &mut [T],
-    ) {
-        let rows = before.row_blocks.block(rows);
-        let sums = &mut sums[..before.rows_len()];
-        let stored = before.store.and_then(|store| {
-            let way = self.finish_on_the_way(store, rows, before.prepared, sums)?;
-            // SAFETY: of multiplying, as in `multiply`; of storing, as in `store_at_once`.
-            Some(unsafe { way.while_multiplying(self, job.prepared.panel.vectors, block) })
-        });
-        match stored {
-            Some(true) => (),
-            Some(false) => self.finish_slowly(before.member, before.prepared, rows, before.store, sums),
-            None => {
-                self.multiply(job, block);
-                self.finish(before.member, before.prepared, rows, before.store, sums);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use outstride_kernels::{Real, TILE_ROWS};
+use outstride_kernels::{MatrixSession, Real, TILE_ROWS};
 
 use super::super::super::axis::{EngineAxis, Span, meeting};
 use super::super::run::Site;
@@ -27,6 +27,8 @@ pub(in crate::engine::panel) struct RowBlock {
     /// The pieces that lie on its tiles.
     pub(in crate::engine::panel) pieces: Range<usize>,
     pub(in crate::engine::panel) positions: Range<usize>,
+    /// Between which of them all distances of their outputs are.
+    pub(super) outputs: (isize, isize),
     /// Whether all outputs of all positions lie inside the output.
     pub(in crate::engine::panel) is_interior: bool,
     /// Which of the windows are its own: per axis, the taps that meet the input at some of its positions.
@@ -39,11 +41,12 @@ pub(in crate::engine::panel) struct RowBlocksOfBundle(Vec<RowBlocks>);
 
 impl RowBlocksOfBundle {
     /// Finds those of every member, so many tiles each, unless they are known.
-    pub(super) fn prepare<T: Real>(&mut self, site: &Site<'_, T>, tiles: usize) {
+    pub(super) fn prepare<T: Real>(&mut self, site: &Site<'_, T>, tiles: usize, session: &MatrixSession) {
         if self.0.iter().all(|blocks| blocks.tiles == tiles) && !self.0.is_empty() {
             return;
         }
-        self.0 = (0..site.bundle.members.len()).map(|member| RowBlocks::new(site, member, tiles)).collect();
+        let of_member = |member| RowBlocks::new(site, member, tiles, session);
+        self.0 = (0..site.bundle.members.len()).map(of_member).collect();
     }
 
     pub(super) fn of_member(&self, member: usize) -> &RowBlocks {
@@ -52,7 +55,7 @@ impl RowBlocksOfBundle {
 }
 
 impl RowBlocks {
-    fn new<T: Real>(site: &Site<'_, T>, member: usize, tiles: usize) -> Self {
+    fn new<T: Real>(site: &Site<'_, T>, member: usize, tiles: usize, session: &MatrixSession) -> Self {
         let all = &site.positions.pieces;
         let mut blocks = RowBlocks {
             member,
@@ -83,6 +86,7 @@ impl RowBlocks {
                 is_interior: pieces.clone().all(is_interior),
                 pieces,
                 positions: begin..blocks.rows.len(),
+                outputs: session.range_of(&site.positions.outputs[begin..blocks.rows.len()]),
                 windows,
             });
             start += count;

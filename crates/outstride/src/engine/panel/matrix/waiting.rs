@@ -1,0 +1,157 @@
+//! Blocks of sums that wait to be stored until the next are multiplied.
+
+use std::ops::Range;
+
+use outstride_kernels::{FinishedRows, MatrixBlock, Real};
+
+use super::finish::OnTheWay;
+use super::{Job, MatrixSums};
+
+/// Jobs whose sums are stored together: two if their bytes are side by side in the output and fill a line, otherwise one.
+pub(super) struct Unit<'a> {
+    /// Which of the jobs.
+    pub(super) jobs: Range<usize>,
+    /// Whether what the second of two jobs stores comes first.
+    swapped: bool,
+    /// How sums are stored in one pass, if they can be.
+    way: Option<OnTheWay<'a>>,
+}
+
+/// The sums of a block of rows, of the jobs of a unit.
+pub(super) struct Waiting<'w, 'a, T: Real> {
+    unit: &'w Unit<'a>,
+    jobs: &'w [Job<'a, T>],
+    /// The number of the block.
+    rows: usize,
+    /// Those of the second job are behind those of the first.
+    sums: &'w mut [T],
+}
+
+impl<'w, 'a, T: Real> Waiting<'w, 'a, T> {
+    /// Those of a unit and the number of a block, given room for so many sums of each job.
+    #[inline]
+    pub(super) fn of(
+        (unit, rows): (&'w Unit<'a>, usize),
+        jobs: &'w [Job<'a, T>],
+        len: usize,
+        sums: &'w mut [T],
+    ) -> Self {
+        Waiting { unit, jobs: &jobs[unit.jobs.clone()], rows, sums: &mut sums[..unit.jobs.len() * len] }
+    }
+
+    /// How the rows are stored in one pass; not if some outputs are outside.
+    #[inline]
+    fn on_the_way(&self) -> Option<(&OnTheWay<'a>, FinishedRows<'_>)> {
+        let way = self.unit.way.as_ref()?;
+        if !self.jobs.iter().all(|job| job.row_blocks.blocks[self.rows].is_interior) {
+            return None;
+        }
+        let rows = self.jobs[0].row_blocks.block(self.rows);
+        let sums = T::as_f32(self.sums)?;
+        let (sums, beside) = match self.jobs.len() {
+            1 => (sums, None),
+            _ => {
+                let (first, second) = sums.split_at(sums.len() / 2);
+                if self.unit.swapped { (second, Some(first)) } else { (first, Some(second)) }
+            }
+        };
+        Some((way, way.rows(sums, beside, rows, self.jobs[0].outputs)))
+    }
+}
+
+/// Which part of the rows that wait are stored while a job is multiplied.
+#[derive(Clone, Copy)]
+pub(super) enum Turn {
+    All,
+    FirstHalf,
+    SecondHalf,
+}
+
+impl Turn {
+    /// That of a job of a unit.
+    pub(super) fn of(job: usize, unit: &Unit<'_>) -> Self {
+        match (unit.jobs.len(), job) {
+            (1, _) => Turn::All,
+            (_, 0) => Turn::FirstHalf,
+            _ => Turn::SecondHalf,
+        }
+    }
+
+    #[inline]
+    fn take(self, rows: &mut FinishedRows<'_>) {
+        let half = rows.rows.len() / 2;
+        (rows.rows, rows.distances) = match self {
+            Turn::All => return,
+            Turn::FirstHalf => (&rows.rows[..half], &rows.distances[..half]),
+            Turn::SecondHalf => (&rows.rows[half..], &rows.distances[half..]),
+        };
+    }
+}
+
+impl<T: Real> MatrixSums<'_, T> {
+    /// Puts jobs together that follow each other.
+    pub(super) fn units<'a>(&self, jobs: &[Job<'a, T>]) -> Vec<Unit<'a>> {
+        let single = |job: &Job<'a, T>| {
+            let mut ways = self.ways(job.store?, job.prepared)?;
+            ways.pop().filter(|_| ways.is_empty())
+        };
+        let mut ways: Vec<Option<OnTheWay<'a>>> = jobs.iter().map(single).collect();
+        let mut units = Vec::with_capacity(jobs.len());
+        let mut first = 0;
+        while first < jobs.len() {
+            let pair = ways.get(first..first + 2).and_then(|pair| match pair {
+                [Some(first), Some(second)] => {
+                    let swapped = || Some((true, second.beside(first)?));
+                    first.beside(second).map(|way| (false, way)).or_else(swapped)
+                }
+                _ => None,
+            });
+            let jobs = first..first + 1 + usize::from(pair.is_some());
+            first = jobs.end;
+            units.push(match pair {
+                Some((swapped, way)) => Unit { jobs, swapped, way: Some(way) },
+                None => Unit { swapped: false, way: ways[jobs.start].take(), jobs },
+            });
+        }
+        units
+    }
+
+    /// Computes a [block](Self::with_block) of a job, and meanwhile stores the part of what waits whose turn it is. Returns whether
+    /// it could.
+    #[inline]
+    pub(super) fn multiply_and_store(
+        &self,
+        job: &Job<'_, T>,
+        block: &MatrixBlock<'_>,
+        waiting: &Waiting<'_, '_, T>,
+        turn: Turn,
+    ) -> bool {
+        let Some((way, mut rows)) = waiting.on_the_way() else {
+            self.multiply(job, block);
+            return false;
+        };
+        turn.take(&mut rows);
+        let kernel = (self.weights.grain, job.prepared.panel.vectors);
+        // SAFETY: of multiplying, as in `multiply`; of storing, as in `store_at_once`.
+        unsafe { way.finish_while_multiplying(self.session, &rows, kernel, block) }
+    }
+
+    /// Stores what waits, now.
+    pub(super) fn store_now(&self, waiting: Waiting<'_, '_, T>) {
+        let stored = waiting.on_the_way().is_some_and(|(way, rows)| {
+            // SAFETY: as in `store_at_once`.
+            unsafe { way.finish(self.session, &rows) }
+        });
+        if !stored {
+            self.store_slowly(waiting);
+        }
+    }
+
+    /// Stores what waits, one job after the other.
+    pub(super) fn store_slowly(&self, waiting: Waiting<'_, '_, T>) {
+        let len = waiting.sums.len() / waiting.jobs.len();
+        for (job, sums) in waiting.jobs.iter().zip(waiting.sums.chunks_exact_mut(len)) {
+            self.finish(job.member, job.prepared, job.row_blocks.block(waiting.rows), job.store, sums);
+        }
+    }
+}
