@@ -235,7 +235,7 @@ pub(crate) type MultiplyAndFinishKernel =
 
 /// See [`MatrixSession::multiply_and_finish_bytes`].
 pub(crate) type MultiplyAndRequantizeKernel =
-    unsafe fn(&MatrixBlock<'_>, &FinishedRows<'_>, &Requantization<'_>, *mut u8, bool) -> bool;
+    unsafe fn(&[MatrixBlock<'_>], &FinishedRows<'_>, &Requantization<'_>, *mut u8, bool) -> bool;
 
 /// See [`MatrixSession::finish_turned`].
 pub(crate) type FinishTurnedKernel =

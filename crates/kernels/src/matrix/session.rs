@@ -158,7 +158,7 @@ impl MatrixSession {
     /// Every step's inputs and weights must be readable at all tiles and parts, and `out` writable for four tiles. No
     /// other session of this thread may have ended since this one began: it gave the thread's tiles back.
     pub unsafe fn multiply(&self, parts: usize, column_tiles: usize, block: &MatrixBlock<'_>) {
-        assert!(!matches!(block.begin, Begin::Columns(_)), "these sums are no integers");
+        check_numbers(block);
         // SAFETY: the session has the instructions, and configured the tiles; the caller vouches for the rest.
         unsafe { (self.parts().blocks[parts - 1][column_tiles - 1].multiply)(block) }
     }
@@ -249,7 +249,7 @@ impl MatrixSession {
         bounds: (f32, f32),
         target: &RowsTarget<'_>,
     ) -> bool {
-        assert!(!matches!(block.begin, Begin::Columns(_)), "these sums are no integers");
+        check_numbers(block);
         assert!(bias.len() == from.columns && from.beside.is_none());
         let kernels = &self.parts().blocks[parts - 1][column_tiles - 1];
         // SAFETY: the session has the instructions, and configured the tiles; the caller vouches for the rest.
@@ -266,7 +266,7 @@ impl MatrixSession {
         }
     }
 
-    /// [Multiplies bytes](Self::multiply_bytes), and [finishes](Self::finish_bytes) other sums meanwhile.
+    /// [Multiplies blocks of bytes](Self::multiply_bytes), and [finishes](Self::finish_bytes) other sums meanwhile.
     ///
     /// # Panics
     ///
@@ -274,24 +274,24 @@ impl MatrixSession {
     ///
     /// # Safety
     ///
-    /// As both; the block's sums must be others than those that are finished.
+    /// As both; the blocks' sums must be others than those that are finished.
     pub unsafe fn multiply_and_finish_bytes(
         &self,
         (signed, column_tiles): (bool, usize),
-        block: &MatrixBlock<'_>,
+        blocks: &[MatrixBlock<'_>],
         from: &FinishedRows<'_>,
         to: &Requantization<'_>,
         target: &RowsTarget<'_>,
     ) -> bool {
-        check_columns(block, column_tiles);
+        blocks.iter().for_each(|block| check_columns(block, column_tiles));
         check_scales(from, to);
         let kernels = &self.kernels.bytes.blocks[usize::from(signed)][column_tiles - 1];
         // SAFETY: the session has the instructions, and configured the tiles; the caller vouches for the rest.
         unsafe {
             match kernels.and_requantize.to(target.output.dtype()) {
-                Some(multiply) => multiply(block, from, to, Self::address(from, target), target.stream),
+                Some(multiply) => multiply(blocks, from, to, Self::address(from, target), target.stream),
                 None => {
-                    (kernels.multiply)(block);
+                    blocks.iter().for_each(|block| (kernels.multiply)(block));
                     false
                 }
             }
@@ -406,6 +406,13 @@ impl MatrixSession {
         // SAFETY: the session has the instructions.
         unsafe { (self.parts().add_bias)(sums, bias) }
     }
+}
+
+/// # Panics
+///
+/// If sums begin with integers.
+fn check_numbers(block: &MatrixBlock<'_>) {
+    assert!(!matches!(block.begin, Begin::Columns(_)), "these sums are no integers");
 }
 
 /// # Panics

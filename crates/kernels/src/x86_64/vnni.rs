@@ -96,7 +96,7 @@ unsafe fn multiply_and_requantize<
     const ROWS: usize,
     Q: Requantized,
 >(
-    block: &MatrixBlock<'_>,
+    blocks: &[MatrixBlock<'_>],
     from: &FinishedRows<'_>,
     to: &Requantization<'_>,
     target: *mut u8,
@@ -104,7 +104,9 @@ unsafe fn multiply_and_requantize<
 ) -> bool {
     // SAFETY: handed on from the caller.
     unsafe {
-        multiply::<ROW_TILES, COLUMN_TILES, ROWS>(block);
+        for block in blocks {
+            multiply::<ROW_TILES, COLUMN_TILES, ROWS>(block);
+        }
         finish::requantize_now::<Q>(from, to, target, stream)
     }
 }

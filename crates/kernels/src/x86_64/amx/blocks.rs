@@ -13,12 +13,12 @@ const _: () = assert!(PART_ROW * size_of::<u16>() == 64 && TILE_ROWS == 16);
 
 /// How a block of sums is computed.
 pub(super) trait Block {
-    /// Adds the products of all steps to what sums begin with, and does some work meanwhile.
+    /// Adds the products of all steps to what sums begin with, and does so many pieces of work after each of them.
     ///
     /// # Safety
     ///
     /// Tiles must be configured, and all that the block names readable or writable; and as [`Work::advance`].
-    unsafe fn run(block: &MatrixBlock<'_>, work: &mut impl Work);
+    unsafe fn run(block: &MatrixBlock<'_>, work: &mut impl Work, pieces: usize);
 }
 
 /// How numbers or bytes are multiplied.
@@ -94,7 +94,7 @@ macro_rules! load_columns {
 
 impl<P: Products> Block for TwoByTwo<P> {
     #[inline(always)]
-    unsafe fn run(block: &MatrixBlock<'_>, work: &mut impl Work) {
+    unsafe fn run(block: &MatrixBlock<'_>, work: &mut impl Work, pieces: usize) {
         let (begin, row, tile) = block.begin(128, 2048);
         // SAFETY: the caller vouches for all of it.
         unsafe {
@@ -110,7 +110,7 @@ impl<P: Products> Block for TwoByTwo<P> {
                 );
             }
             let rows = [block.rows[0], block.rows[1]];
-            let mut work = WorkBetweenSteps::new(block, work);
+            let mut fetch = Fetch(block.fetch);
             for step in block.steps {
                 let mut loaded = (usize::MAX, usize::MAX);
                 for &(columns, part) in P::PAIRS {
@@ -125,9 +125,9 @@ impl<P: Products> Block for TwoByTwo<P> {
                     loaded = (columns, part);
                     P::two_by_two();
                 }
-                work.advance();
+                fetch.advance();
+                work.advance(pieces);
             }
-            work.end();
             tiles!(
                 "tilestored [{first} + {row}], tmm0",
                 "tilestored [{first} + {row} + 64], tmm1",
@@ -141,7 +141,7 @@ impl<P: Products> Block for TwoByTwo<P> {
 
 impl<P: Products> Block for FourByOne<P> {
     #[inline(always)]
-    unsafe fn run(block: &MatrixBlock<'_>, work: &mut impl Work) {
+    unsafe fn run(block: &MatrixBlock<'_>, work: &mut impl Work, pieces: usize) {
         let (begin, row, tile) = block.begin(64, 1024);
         // SAFETY: the caller vouches for all of it.
         unsafe {
@@ -160,7 +160,7 @@ impl<P: Products> Block for FourByOne<P> {
                 );
             }
             let [a, b, c, d] = block.rows;
-            let mut work = WorkBetweenSteps::new(block, work);
+            let mut fetch = Fetch(block.fetch);
             for step in block.steps {
                 let mut loaded = usize::MAX;
                 for &(columns, part) in P::PAIRS {
@@ -173,9 +173,9 @@ impl<P: Products> Block for FourByOne<P> {
                     load_rows([c, d], step.input, part * block.part_stride);
                     P::two_by_one::<true>();
                 }
-                work.advance();
+                fetch.advance();
+                work.advance(pieces);
             }
-            work.end();
             tiles!(
                 "tilestored [{first} + {row}], tmm0",
                 "tilestored [{first} + {row} + 1024], tmm1",
@@ -209,43 +209,19 @@ unsafe fn load_rows(rows: [*const u16; 2], bytes: isize, elements: usize) {
     }
 }
 
-/// What is done after every step: some of the work, and fetching what comes next.
-struct WorkBetweenSteps<'w, W> {
-    work: &'w mut W,
-    per_step: usize,
-    fetch: *const u16,
-}
+/// What is fetched after every step, if anything.
+struct Fetch(*const u16);
 
-impl<'w, W: Work> WorkBetweenSteps<'w, W> {
+impl Fetch {
     #[inline(always)]
-    fn new(block: &MatrixBlock<'_>, work: &'w mut W) -> Self {
-        let per_step = work.len().div_ceil(block.steps.len().max(1));
-        WorkBetweenSteps { work, per_step, fetch: block.fetch }
-    }
-
-    /// # Safety
-    ///
-    /// As [`Work::advance`].
-    #[inline(always)]
-    unsafe fn advance(&mut self) {
-        if !self.fetch.is_null() {
+    fn advance(&mut self) {
+        if !self.0.is_null() {
             for line in 0..FETCHED_BY_STEP / PART_ROW {
                 // SAFETY: fetching accesses no memory.
-                unsafe { _mm_prefetch::<_MM_HINT_T1>(self.fetch.wrapping_add(line * PART_ROW).cast()) };
+                unsafe { _mm_prefetch::<_MM_HINT_T1>(self.0.wrapping_add(line * PART_ROW).cast()) };
             }
-            self.fetch = self.fetch.wrapping_add(FETCHED_BY_STEP);
+            self.0 = self.0.wrapping_add(FETCHED_BY_STEP);
         }
-        // SAFETY: handed on from the caller.
-        unsafe { self.work.advance(self.per_step) };
-    }
-
-    /// # Safety
-    ///
-    /// As [`Work::advance`].
-    #[inline(always)]
-    unsafe fn end(self) {
-        // SAFETY: handed on from the caller.
-        unsafe { self.work.advance(usize::MAX) };
     }
 }
 

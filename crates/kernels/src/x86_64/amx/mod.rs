@@ -109,17 +109,24 @@ pub(crate) unsafe fn release() {
     unsafe { asm!("tilerelease", options(nostack, nomem)) };
 }
 
-/// Has work done while it multiplies a block.
+/// Has work done while it multiplies blocks.
 struct Meanwhile<'a, B> {
-    block: &'a MatrixBlock<'a>,
+    blocks: &'a [MatrixBlock<'a>],
     how: PhantomData<B>,
 }
 
 impl<B: Block> Worker for Meanwhile<'_, B> {
     #[inline(always)]
     unsafe fn have_done(self, work: &mut impl Work) {
+        let steps: usize = self.blocks.iter().map(|block| block.steps.len()).sum();
+        let per_step = work.len().div_ceil(steps.max(1));
         // SAFETY: handed on from the caller.
-        unsafe { B::run(self.block, work) }
+        unsafe {
+            for block in self.blocks {
+                B::run(block, work, per_step);
+            }
+            work.advance(usize::MAX);
+        }
     }
 }
 
@@ -130,7 +137,7 @@ impl<B: Block> Worker for Meanwhile<'_, B> {
 /// As [`Block::run`].
 unsafe fn multiply<B: Block>(block: &MatrixBlock<'_>) {
     // SAFETY: handed on from the caller.
-    unsafe { B::run(block, &mut Idle) }
+    unsafe { B::run(block, &mut Idle, 0) }
 }
 
 /// See [`MatrixSession::multiply_and_finish`](crate::MatrixSession::multiply_and_finish).
@@ -150,7 +157,7 @@ unsafe fn multiply_and_finish<B: Block, Q>(
 where
     Nearest<Q>: Narrow<Element = Q>,
 {
-    let worker = Meanwhile::<B> { block, how: PhantomData };
+    let worker = Meanwhile::<B> { blocks: std::slice::from_ref(block), how: PhantomData };
     // SAFETY: handed on from the caller.
     unsafe { finish::finish::<Q>(worker, from, bias, bounds, target, stream) }
 }
@@ -162,13 +169,13 @@ where
 /// As [`Block::run`] and [`Requantized::requantize`].
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
 unsafe fn multiply_and_requantize<B: Block, Q: Requantized>(
-    block: &MatrixBlock<'_>,
+    blocks: &[MatrixBlock<'_>],
     from: &FinishedRows<'_>,
     to: &Requantization<'_>,
     target: *mut u8,
     stream: bool,
 ) -> bool {
-    let worker = Meanwhile::<B> { block, how: PhantomData };
+    let worker = Meanwhile::<B> { blocks, how: PhantomData };
     // SAFETY: handed on from the caller.
     unsafe { Q::requantize(worker, from, to, target, stream) }
 }

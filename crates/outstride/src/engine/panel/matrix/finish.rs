@@ -96,7 +96,7 @@ impl<'a> OnTheWay<'a> {
         }
     }
 
-    /// The same while a block of so many tiles of columns is multiplied.
+    /// The same while blocks of so many tiles of columns are multiplied.
     ///
     /// # Safety
     ///
@@ -107,17 +107,18 @@ impl<'a> OnTheWay<'a> {
         session: &MatrixSession,
         rows: &FinishedRows<'_>,
         (grain, columns): (Grain, usize),
-        block: &MatrixBlock<'_>,
+        blocks: &[MatrixBlock<'_>],
     ) -> bool {
         // SAFETY: handed on from the caller.
         unsafe {
             match (&self.how, grain) {
                 (How::AddBias(bias, bounds), Grain::Parts(parts)) => {
+                    let [block] = blocks else { unreachable!("only bytes wait for those beside") };
                     session.multiply_and_finish((parts, columns), block, rows, bias, *bounds, &self.target)
                 }
                 (how, Grain::Bytes { signed }) => {
                     let to = how.requantization();
-                    session.multiply_and_finish_bytes((signed, columns), block, rows, &to, &self.target)
+                    session.multiply_and_finish_bytes((signed, columns), blocks, rows, &to, &self.target)
                 }
                 _ => unreachable!("parts are not requantized"),
             }

@@ -23,7 +23,7 @@ use super::sums::{PanelGroup, Prepared};
 pub(super) use input::{PartsInput, PartsScratch, parts_len};
 use row_blocks::RowBlocks;
 pub(super) use row_blocks::{RowBlock, RowBlocksOfBundle};
-use waiting::{Turn, Waiting};
+use waiting::Waiting;
 use weights::StepBlocks;
 
 /// The most rows that are computed at once.
@@ -180,7 +180,7 @@ impl<T: Real> MatrixSums<'_, T> {
                     self.find_steps(job, rows, block);
                     let place = begin + job.row_blocks.blocks[rows].first * panels.tile_len();
                     let out = &mut sums[place..place + job.rows_len()];
-                    self.with_block(job, (rows, block), stream, out, |block| self.multiply(job, block));
+                    self.multiply(job, &self.block(job, (rows, block), stream, out));
                     if block + 1 == job.blocks.len() && !matches!(then, Then::Leave) {
                         self.finish(job.member, job.prepared, job.row_blocks.block(rows), job.store, out);
                     }
@@ -202,20 +202,20 @@ impl<T: Real> MatrixSums<'_, T> {
         let mut last = None;
         for rows in 0..blocks {
             for unit in &units {
-                let mut stored = true;
-                for (number, index) in unit.jobs.clone().enumerate() {
-                    self.find_steps(&mut jobs[index], rows, 0);
-                    let (job, out) = (&jobs[index], &mut out[number * len..(number + 1) * len]);
-                    let before = last.map(|last| Waiting::of(last, jobs, len, waiting));
-                    self.with_block(job, (rows, 0), weights > PASSING_BYTES, out, |block| match &before {
-                        Some(before) => {
-                            stored &= self.multiply_and_store(job, block, before, Turn::of(number, unit));
-                        }
-                        None => self.multiply(job, block),
-                    });
+                unit.jobs.clone().for_each(|index| self.find_steps(&mut jobs[index], rows, 0));
+                let (first, stream) = (&jobs[unit.jobs.start], weights > PASSING_BYTES);
+                let mut blocks = [self.block(first, (rows, 0), stream, &mut out[..len]); 2];
+                if let [_, second] = &jobs[unit.jobs.clone()] {
+                    blocks[1] = self.block(second, (rows, 0), stream, &mut out[len..]);
                 }
-                if let Some(last) = last.filter(|_| !stored) {
-                    self.store_slowly(Waiting::of(last, jobs, len, waiting));
+                let blocks = &blocks[..unit.jobs.len()];
+                match last.map(|last| Waiting::of(last, jobs, len, waiting)) {
+                    Some(before) => {
+                        if !self.multiply_and_store(first, blocks, &before) {
+                            self.store_slowly(before);
+                        }
+                    }
+                    None => blocks.iter().for_each(|block| self.multiply(first, block)),
                 }
                 last = Some((unit, rows));
                 std::mem::swap(&mut out, &mut waiting);
@@ -241,15 +241,15 @@ impl<T: Real> MatrixSums<'_, T> {
         *found_for = Some((rows.windows, block));
     }
 
-    /// Calls back with the products of a block of rows and a block of channels, whose steps were found.
-    fn with_block(
+    /// The products of a block of rows and a block of channels, whose steps were found.
+    #[inline]
+    fn block<'b>(
         &self,
-        job: &Job<'_, T>,
+        job: &'b Job<'_, T>,
         (number, block): (usize, usize),
         stream: bool,
         out: &mut [T],
-        multiply: impl FnOnce(&MatrixBlock<'_>),
-    ) {
+    ) -> MatrixBlock<'b> {
         let rows = &job.row_blocks.blocks[number];
         let Steps { steps, columns, .. } = &job.steps;
         let behind = job.block_range(block).end;
@@ -259,7 +259,7 @@ impl<T: Real> MatrixSums<'_, T> {
         assert!(out.len() >= job.rows_len());
         let Some(out) = T::as_f32_mut(out) else { unreachable!("matrix tiles compute 32-bit numbers") };
         let last = self.begins.len() - 1;
-        multiply(&MatrixBlock {
+        MatrixBlock {
             // Behind the last tile, that one again.
             rows: std::array::from_fn(|tile| self.input.row(self.begins[(rows.first + tile).min(last)])),
             part_stride: self.input.part_stride,
@@ -272,10 +272,10 @@ impl<T: Real> MatrixSums<'_, T> {
                 (0, columns) => Begin::Columns(columns),
                 _ => Begin::Sums,
             },
-        });
+        }
     }
 
-    /// Computes a [block](Self::with_block).
+    /// Computes a [block](Self::block).
     fn multiply(&self, job: &Job<'_, T>, block: &MatrixBlock<'_>) {
         let vectors = job.prepared.panel.vectors;
         // SAFETY: tiles begin at positions of the box; with any of the steps' distances, these and the 15 behind them are

@@ -59,35 +59,6 @@ impl<'w, 'a, T: Real> Waiting<'w, 'a, T> {
     }
 }
 
-/// Which part of the rows that wait are stored while a job is multiplied.
-#[derive(Clone, Copy)]
-pub(super) enum Turn {
-    All,
-    FirstHalf,
-    SecondHalf,
-}
-
-impl Turn {
-    /// That of a job of a unit.
-    pub(super) fn of(job: usize, unit: &Unit<'_>) -> Self {
-        match (unit.jobs.len(), job) {
-            (1, _) => Turn::All,
-            (_, 0) => Turn::FirstHalf,
-            _ => Turn::SecondHalf,
-        }
-    }
-
-    #[inline]
-    fn take(self, rows: &mut FinishedRows<'_>) {
-        let half = rows.rows.len() / 2;
-        (rows.rows, rows.distances) = match self {
-            Turn::All => return,
-            Turn::FirstHalf => (&rows.rows[..half], &rows.distances[..half]),
-            Turn::SecondHalf => (&rows.rows[half..], &rows.distances[half..]),
-        };
-    }
-}
-
 impl<T: Real> MatrixSums<'_, T> {
     /// Puts jobs together that follow each other.
     pub(super) fn units<'a>(&self, jobs: &[Job<'a, T>]) -> Vec<Unit<'a>> {
@@ -116,24 +87,21 @@ impl<T: Real> MatrixSums<'_, T> {
         units
     }
 
-    /// Computes a [block](Self::with_block) of a job, and meanwhile stores the part of what waits whose turn it is. Returns whether
-    /// it could.
+    /// Computes [blocks](Self::block) of jobs as wide as this one, and stores what waits meanwhile. Returns whether it could.
     #[inline]
     pub(super) fn multiply_and_store(
         &self,
         job: &Job<'_, T>,
-        block: &MatrixBlock<'_>,
+        blocks: &[MatrixBlock<'_>],
         waiting: &Waiting<'_, '_, T>,
-        turn: Turn,
     ) -> bool {
-        let Some((way, mut rows)) = waiting.on_the_way() else {
-            self.multiply(job, block);
+        let Some((way, rows)) = waiting.on_the_way() else {
+            blocks.iter().for_each(|block| self.multiply(job, block));
             return false;
         };
-        turn.take(&mut rows);
         let kernel = (self.weights.grain, job.prepared.panel.vectors);
         // SAFETY: of multiplying, as in `multiply`; of storing, as in `store_at_once`.
-        unsafe { way.finish_while_multiplying(self.session, &rows, kernel, block) }
+        unsafe { way.finish_while_multiplying(self.session, &rows, kernel, blocks) }
     }
 
     /// Stores what waits, now.
