@@ -48,13 +48,13 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
         let mut peers = Peers::install(&options, &work)?;
         let models = peers.write_models(&layers, &work)?;
         for contest in options.contests() {
-            let file = results_file(&work, contest);
+            let file = results_file(&options, &work, contest)?;
             measure(&options, contest, &layers, &outstride, &mut peers, &models, &file)?;
         }
     }
     let mut all = Vec::new();
     for contest in Contest::all() {
-        let file = results_file(&work, contest);
+        let file = results_file(&options, &work, contest)?;
         if options.contests().contains(&contest) || options.is_complete() {
             all.extend(Results::load(&file)?);
         }
@@ -86,8 +86,11 @@ fn work() -> Result<PathBuf> {
     Ok(work)
 }
 
-fn results_file(work: &Path, contest: Contest) -> PathBuf {
-    work.join(format!("{}-{}.json", contest.layout.name(), contest.dtype.name()))
+/// Where the results of a contest are kept: beside the document that is made of all of them, if they are whole.
+fn results_file(options: &Options, work: &Path, contest: Contest) -> Result<PathBuf> {
+    let folder = if options.is_complete() { root().join("docs/performance") } else { work.to_owned() };
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    Ok(folder.join(format!("{}-{}.json", contest.layout.name(), contest.dtype.name())))
 }
 
 fn selected(options: &Options) -> Result<Vec<Layer>> {

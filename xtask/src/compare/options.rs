@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, bail};
 use crate::step::root;
 
 pub(crate) const HELP: &str = "\
-  cargo xtask compare [OPTIONS]    outstride beside its peers; writes docs/performance.md and .svg
+  cargo xtask compare [OPTIONS]    outstride beside its peers; writes docs/performance/, docs/performance.md and .svg
       --layout ncx|nxc             one layout only; both by default
       --dtype f32|bf16|f16|i8      one type only; f32 by default
       --layers FILE                other layers than benches/layers.json

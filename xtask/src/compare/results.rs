@@ -49,8 +49,16 @@ impl Results {
     }
 
     pub(super) fn save(&self, file: &Path) -> Result<()> {
-        let text = serde_json::to_string_pretty(self)?;
-        fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
+        fs::write(file, self.to_json()?).with_context(|| format!("cannot write {}", file.display()))
+    }
+
+    /// With a line per layer.
+    fn to_json(&self) -> Result<String> {
+        let mut document = serde_json::to_value(self)?;
+        let layers = self.layers.iter().map(serde_json::to_string).collect::<Result<Vec<_>, _>>()?;
+        document["layers"] = "LAYERS".into();
+        let layers = format!("[\n{}\n]", layers.join(",\n"));
+        Ok(serde_json::to_string_pretty(&document)?.replace("\"LAYERS\"", &layers) + "\n")
     }
 
     /// The results of the last run, if there was one.
@@ -201,6 +209,15 @@ pub(super) mod tests {
             versions: vec!["onnxruntime 1.31.1".into()],
             layers: vec![layer("won", 8.0), layer("lost", 1.0)],
         }
+    }
+
+    #[test]
+    fn results_are_read_as_they_were_written() {
+        let json = example().to_json().unwrap();
+        let read: Results = serde_json::from_str(&json).unwrap();
+        assert_eq!(read.to_json().unwrap(), json);
+        assert_eq!(read.layers[1].ratio(), Some(0.5));
+        assert_eq!(json.lines().filter(|line| line.starts_with("{\"id\"")).count(), 2);
     }
 
     #[test]

@@ -98,7 +98,8 @@ impl<T: Real> Taps<T> {
         taps
     }
 
-    /// Points the taps of the member last [aimed](Self::aim) with at a block of channels, leaving out the taps that find no input at any of the tile's rows.
+    /// Points the taps of the member last [aimed](Self::aim) with at a block of channels, leaving out the taps that find no input at
+    /// any of the tile's rows.
     pub(super) fn point(
         &mut self,
         axes: &[EngineAxis<'_>],
