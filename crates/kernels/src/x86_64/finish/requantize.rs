@@ -3,9 +3,9 @@
 use std::arch::x86_64::*;
 
 use super::super::avx512::Avx512F32;
-use super::lines::StoreLines;
+use super::lines::Line;
 use super::narrow::{Narrow, Nearest, Whole};
-use super::rows::StoreRows;
+use super::rows::{EachRow, Finished};
 use super::turned::{Turn, Turned, blocks};
 use super::{Idle, Now, Steps, Worker, load};
 use crate::matrix::{
@@ -131,7 +131,7 @@ impl Steps for Divide {
     }
 }
 
-/// [Requantizes](Requantize) integers and [stores](StoreRows) them as numbers of a type.
+/// [Requantizes](Requantize) integers and [stores](Finished) them as numbers of a type.
 struct StoreRequantized<'a, W, Q> {
     worker: W,
     from: &'a FinishedRows<'a>,
@@ -150,19 +150,20 @@ where
         let steps = Requantize { reals, bounds, rounding };
         // SAFETY: handed on from the caller.
         unsafe {
-            worker.have_done(&mut StoreRows::new(from, target, stream, Nearest::<Q>::NEW, steps));
+            let narrow = Nearest::<Q>::NEW;
+            worker.have_done(&mut EachRow::new(from, Finished { from, target, stream, narrow, steps }));
         }
     }
 }
 
 /// What integers that products of bytes left become.
 pub(in super::super) trait Requantized: Sized {
-    /// Requantizes rows and [stores](StoreRows) them, when the worker does it. Returns whether it could: rows with others beside
-    /// them must fill [lines](StoreLines).
+    /// Requantizes rows and [stores](Finished) them, when the worker does it. Returns whether it could: rows with others beside
+    /// them must fill [lines](Line).
     ///
     /// # Safety
     ///
-    /// The CPU must have AVX-512, and what the worker needs. As [`StoreRows::new`] and [`StoreLines::new`]; there must be as many
+    /// The CPU must have AVX-512, and what the worker needs. As [`EachRow::new`]; there must be as many
     /// scales and biases as columns, with those beside.
     unsafe fn requantize(
         worker: impl Worker,
@@ -192,7 +193,9 @@ macro_rules! requantized {
                         if let (Some(beside), Some(output)) = (from.beside, to.output) {
                             if let Some(steps) = divide_lines(from, to, output) {
                                 let narrow = $whole::<$type>::new(to.bounds, output);
-                                worker.have_done(&mut StoreLines::new(from, beside, target, stream, narrow, steps));
+                                let sums = [from.sums.as_ptr(), beside.as_ptr()];
+                                let line = Line { sums, steps, target, stream, narrow };
+                                worker.have_done(&mut EachRow::new(from, line));
                                 return true;
                             }
                         }
@@ -206,7 +209,8 @@ macro_rules! requantized {
                         if let Some(output) = to.output {
                             if let Some(steps) = Divide::new(reals, output) {
                                 let narrow = $whole::<$type>::new(to.bounds, output);
-                                worker.have_done(&mut StoreRows::new(from, target, false, narrow, steps));
+                                let row = Finished { from, target, stream: false, narrow, steps };
+                                worker.have_done(&mut EachRow::new(from, row));
                                 return true;
                             }
                         }
