@@ -77,8 +77,6 @@ struct Job<'a, T: Real> {
     /// Where the sums of all rows begin, if they are not stored at once.
     place: usize,
     store: Option<&'a PositionStore<'a, T>>,
-    /// Per position, where its sums are stored.
-    outputs: &'a [isize],
     /// Elements of the weights of a step's channels, with all taps.
     channels_len: usize,
     steps: Steps,
@@ -145,7 +143,6 @@ impl<T: Real> MatrixSums<'_, T> {
                 blocks,
                 weights,
                 channels_len: weights.len() / blocks.steps().max(1),
-                outputs: &self.site.positions.outputs,
                 following: after.filter(|after| member.panels.contains(after)).map_or(&[], weights_of),
                 place: panels.place(panel, number, 0),
                 store: match then {

@@ -39,9 +39,9 @@ impl<'w, 'a, T: Real> Waiting<'w, 'a, T> {
         Waiting { unit, jobs: &jobs[unit.jobs.clone()], rows, sums: &mut sums[..unit.jobs.len() * len] }
     }
 
-    /// How the rows are stored in one pass; not if some outputs are outside.
+    /// How the rows are stored in one pass, given where all positions are stored; not if some outputs are outside.
     #[inline]
-    fn on_the_way(&self) -> Option<(&OnTheWay<'a>, FinishedRows<'_>)> {
+    fn on_the_way<'r>(&'r self, outputs: &'r [isize]) -> Option<(&'r OnTheWay<'a>, FinishedRows<'r>)> {
         let way = self.unit.way.as_ref()?;
         if !self.jobs.iter().all(|job| job.row_blocks.blocks[self.rows].is_interior) {
             return None;
@@ -55,7 +55,7 @@ impl<'w, 'a, T: Real> Waiting<'w, 'a, T> {
                 if self.unit.swapped { (second, Some(first)) } else { (first, Some(second)) }
             }
         };
-        Some((way, way.rows(sums, beside, rows, self.jobs[0].outputs)))
+        Some((way, way.rows(sums, beside, rows, outputs)))
     }
 }
 
@@ -95,7 +95,7 @@ impl<T: Real> MatrixSums<'_, T> {
         blocks: &[MatrixBlock<'_>],
         waiting: &Waiting<'_, '_, T>,
     ) -> bool {
-        let Some((way, rows)) = waiting.on_the_way() else {
+        let Some((way, rows)) = waiting.on_the_way(&self.site.positions.outputs) else {
             blocks.iter().for_each(|block| self.multiply(job, block));
             return false;
         };
@@ -106,7 +106,7 @@ impl<T: Real> MatrixSums<'_, T> {
 
     /// Stores what waits, now.
     pub(super) fn store_now(&self, waiting: Waiting<'_, '_, T>) {
-        let stored = waiting.on_the_way().is_some_and(|(way, rows)| {
+        let stored = waiting.on_the_way(&self.site.positions.outputs).is_some_and(|(way, rows)| {
             // SAFETY: as in `store_at_once`.
             unsafe { way.finish(self.session, &rows) }
         });
