@@ -391,10 +391,10 @@ fn tile_cycles<T: Real>(
     let per_cycle = match (filter.kernels.isa(), narrow) {
         // Vectors stand in for tiles.
         (Isa::Vnni, _) => 50.0,
-        (_, true) => 95.0,
-        // At their best 360, beside a busy neighbour on the core's other hardware thread 140. Nobody knows which it will be: the
-        // geometric mean, with two thirds of the time busy as was met where this was measured.
-        (_, false) => 190.0,
+        (_, true) => 140.0,
+        // At their best 380, beside a neighbour on the core's other hardware thread that uses tiles too 140. Vectors lose a third
+        // beside a busy neighbour. Nobody knows which it will be: the geometric mean of both, half of the time busy, as against vectors.
+        (_, false) => 280.0,
     };
     let (grain, parts) = (filter.grain(), filter.grain().parts());
     let compute = plan.executed(axes, filter) * grain.products() / per_cycle;
