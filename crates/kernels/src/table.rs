@@ -174,11 +174,11 @@ impl<T: Real> Kernels<T> {
         unsafe { kernels[columns - 1](tiles, out) }
     }
 
-    /// Computes one position of a depthwise layer. Returns whether every sum was finite.
+    /// Computes positions of a depthwise layer into `out`, `[position][channel]`. Returns whether every sum was finite.
     ///
     /// # Safety
     ///
-    /// Each tap must have one readable input and weight per value of the bias.
+    /// Each tap must have one weight per value of the bias, and at every position as many readable inputs.
     pub unsafe fn lane(&self, tile: &LaneTile<'_, T>, out: &mut [T]) -> bool {
         // SAFETY: as for `panel`.
         unsafe { (self.lane)(tile, out) }

@@ -59,6 +59,15 @@ pub(crate) fn meeting(deltas: &[usize], read: Span, inside: Span) -> Range<usize
     start..end.max(start)
 }
 
+/// The positions at which all of rising deltas find an index of `inside`.
+pub(crate) fn all_meet(deltas: &[usize], inside: Span) -> Span {
+    let (Some(&least), Some(&greatest)) = (deltas.first(), deltas.last()) else {
+        return Span { first: 0, count: 0 };
+    };
+    let first = inside.first + greatest as i64;
+    Span { first, count: (inside.end() + least as i64 - first).max(0) as usize }
+}
+
 /// The only phase of the batch axis.
 pub(crate) fn batch_phases() -> Vec<Phase> {
     vec![Phase { residue: 0, taps: vec![Tap { kernel: 0, delta: 0 }] }]
@@ -148,6 +157,19 @@ mod tests {
                 let found = meeting(&deltas, read, inside);
                 assert!(deltas[found.clone()].iter().all(meets), "{read:?}");
                 assert_eq!(found.len(), deltas.iter().filter(|delta| meets(delta)).count(), "{read:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn all_deltas_meet_where_each_does() {
+        let inside = Span { first: 1, count: 4 };
+        for deltas in [&[0, 1][..], &[2], &[0, 3], &[1, 2, 9], &[]] {
+            let found = all_meet(deltas, inside);
+            for q in -4..14 {
+                let meets = |&delta: &usize| (1..5).contains(&(q - delta as i64));
+                let all = !deltas.is_empty() && deltas.iter().all(meets);
+                assert_eq!(found.first <= q && q < found.end(), all, "{deltas:?} at {q}");
             }
         }
     }

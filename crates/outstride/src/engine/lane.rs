@@ -4,7 +4,7 @@ use outstride_kernels::{Kernels, LaneTap, LaneTile, Real};
 use outstride_spec::Phase;
 
 use super::Strides;
-use super::axis::{EngineAxis, Span, meeting};
+use super::axis::{EngineAxis, Span, all_meet, meeting};
 use super::boxes::Boxes;
 use super::channels::{self, ChannelBlocks, Input};
 use super::pack::PackedFilter;
@@ -13,6 +13,9 @@ use super::scratch::BoxOfCall;
 
 /// Input of one box.
 const INPUT_BYTES: usize = 1 << 18;
+
+/// Outputs that are computed before they are stored: they stay in the first-level cache.
+const OUTPUT_BYTES: usize = 1 << 13;
 
 /// How the lane path cuts a problem into tasks.
 #[derive(Debug)]
@@ -69,8 +72,15 @@ impl LanePlan {
                 let whose = BoxOfCall { call: problem.call, number: task };
                 Input::copied(problem, 0, channels, needed, (&mut scratch.input, whose))
             };
-            let mut worker =
-                Worker { problem, row: Vec::new(), taps: Vec::new(), out: vec![T::default(); filter.groups] };
+            let positions_at_once = (OUTPUT_BYTES / (filter.groups * size_of::<T>())).max(1);
+            let mut worker = Worker {
+                problem,
+                row: Vec::new(),
+                taps: Vec::new(),
+                distances: Vec::new(),
+                positions_at_once,
+                out: vec![T::default(); positions_at_once * filter.groups],
+            };
             let phases: usize = filter.phases.iter().map(Vec::len).product();
             for phase in 0..phases {
                 let mut parts = vec![&problem.axes[0].phases[0]];
@@ -93,6 +103,10 @@ struct Worker<'a, T: Real> {
     problem: &'a Problem<'a, T>,
     row: Vec<RowTaps<T>>,
     taps: Vec<LaneTap<T>>,
+    /// From the output of a row's first position to those of others.
+    distances: Vec<isize>,
+    positions_at_once: usize,
+    /// `[position][channel]`
     out: Vec<T>,
 }
 
@@ -127,10 +141,9 @@ impl<T: Real> Worker<'_, T> {
         }
     }
 
-    /// Computes the positions `span` of the last axis.
+    /// Computes the positions `span` of the last axis, those together that have the same taps.
     fn row(&mut self, parts: &[&Phase], q: &[i64], span: &Span, input: &Input<'_, T>) {
         let problem = self.problem;
-        let kernels = problem.filter.kernels;
         let (last, residue) = (&problem.axes[q.len()], parts[q.len()].residue);
         self.row.clear();
         self.collect_taps(parts, q, input.origin(0), 0, input);
@@ -142,30 +155,60 @@ impl<T: Real> Worker<'_, T> {
         let taps = &parts[q.len()].taps;
         let deltas: Vec<usize> = taps.iter().map(|tap| tap.delta).collect();
         let inside = Span { first: 0, count: last.input };
-        for q in span.first..span.end() {
+        let whole = all_meet(&deltas, inside).intersect(span);
+        let step = input.strides[q.len()];
+        let mut q = span.first;
+        while q < span.end() {
+            let together = if whole.first <= q && q < whole.end() { (whole.end() - q) as usize } else { 1 };
+            let together = together.min(self.positions_at_once);
             self.taps.clear();
             let window = meeting(&deltas, Span { first: q, count: 1 }, inside);
             for row in &self.row {
                 for tap in &taps[window.clone()] {
                     let index = (q - tap.delta as i64) as isize;
-                    let input = row.input.wrapping_offset(index * input.strides[problem.axes.len() - 1]);
+                    let input = row.input.wrapping_offset(index * step);
                     let weights = problem.filter.depthwise_weights(row.element + tap.kernel).as_ptr();
                     self.taps.push(LaneTap { input, weights });
                 }
             }
-            let tile = LaneTile { taps: &self.taps, bias: &problem.filter.bias };
-            // SAFETY: every tap's input is a position inside the tensor (or its copy) with `groups` channels side by
-            // side, and its weights are a run of `groups`; the bias has as many values.
-            let finite = unsafe { kernels.lane(&tile, &mut self.out) };
-            if !finite {
-                // SAFETY: as for the kernel.
-                unsafe { rescue(kernels, &tile, &mut self.out) };
-            }
-            let scales = problem.finish.scaling.map(|scaling| scaling.channels(0..self.out.len()));
-            problem.finish.apply(kernels, &mut self.out, scales);
-            let target = base + last.output_at(q, residue) as isize * last.y_stride;
+            self.compute(together, step);
+            let output_step = last.stride as isize * last.y_stride;
+            self.store(base + last.output_at(q, residue) as isize * last.y_stride, together, output_step);
+            q += together as i64;
+        }
+    }
+
+    /// Computes positions whose inputs are a step apart, with the taps collected.
+    fn compute(&mut self, positions: usize, step: isize) {
+        let Problem { filter, finish, .. } = self.problem;
+        let out = &mut self.out[..positions * filter.groups];
+        let tile = LaneTile { taps: &self.taps, bias: &filter.bias, positions, step };
+        // SAFETY: at every position, every tap's input is a position inside the tensor (or its copy) with `groups` channels side
+        // by side, and its weights are a run of `groups`; the bias has as many values.
+        let finite = unsafe { filter.kernels.lane(&tile, out) };
+        if !finite {
+            // SAFETY: as for the kernel.
+            unsafe { rescue(filter.kernels, &tile, out) };
+        }
+        let scales = finish.scaling.map(|scaling| scaling.channels(0..filter.groups));
+        finish.apply(filter.kernels, out, scales);
+    }
+
+    /// Stores positions whose outputs are a step apart.
+    fn store(&mut self, first: isize, positions: usize, step: isize) {
+        let &Problem { filter, ref y, y_channel_stride, stream, .. } = self.problem;
+        let channels = filter.groups;
+        let out = &self.out[..positions * channels];
+        self.distances.clear();
+        self.distances.extend((0..positions as isize).map(|position| position * step));
+        if y_channel_stride == 1 {
             // SAFETY: each output belongs to one position of one phase, and each task has its own positions.
-            unsafe { problem.y.write(target, problem.y_channel_stride, &self.out) };
+            unsafe { y.write_rows(first, &self.distances, out, (channels, channels), stream) };
+            return;
+        }
+        for (&distance, values) in self.distances.iter().zip(out.chunks_exact(channels)) {
+            // SAFETY: as above.
+            unsafe { y.write(first + distance, y_channel_stride, values) };
         }
     }
 
@@ -202,10 +245,13 @@ impl<T: Real> Worker<'_, T> {
 /// As for the lane kernel.
 #[cold]
 unsafe fn rescue<T: Real>(kernels: &Kernels<T>, tile: &LaneTile<'_, T>, out: &mut [T]) {
-    for (channel, value) in out.iter_mut().enumerate().filter(|(_, value)| !value.is_finite()) {
+    let channels = tile.bias.len();
+    for (number, value) in out.iter_mut().enumerate().filter(|(_, value)| !value.is_finite()) {
+        let (position, channel) = (number / channels, number % channels);
         let product = |tap: &LaneTap<T>| {
-            // SAFETY: the caller vouches for every channel of the taps.
-            unsafe { (tap.input.add(channel).read(), tap.weights.add(channel).read()) }
+            let input = tap.input.wrapping_offset(position as isize * tile.step);
+            // SAFETY: the caller vouches for every channel of the taps at every position.
+            unsafe { (input.add(channel).read(), tap.weights.add(channel).read()) }
         };
         *value = kernels.sum(tile.taps.iter().map(product), tile.bias[channel]);
     }

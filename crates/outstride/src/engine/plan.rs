@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use outstride_kernels::{Isa, KernelName, Real};
+use outstride_kernels::{Isa, KernelName, Real, settle};
 use outstride_spec::{DType, Geometry};
 
 use super::Strides;
@@ -265,6 +265,9 @@ impl Strategy {
             Tasks::Pixel(plan) => plan.run(problem, task),
             Tasks::Lane(plan) => plan.run(problem, task),
         }
+        if problem.stream {
+            settle();
+        }
     }
 
     /// The plan a user sees.
@@ -489,5 +492,5 @@ fn lane_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, strid
         1.2 * elements(axes.iter().map(|axis| axis.input), filter.groups)
     };
     let stores = if strides.y_channel == 1 { Stores::Runs } else { Stores::Scattered };
-    outputs * (60.0 + taps * (8.0 + vectors)) + copy + store_cycles(axes, filter, strides, stores)
+    outputs * (20.0 + taps * (2.0 + vectors)) + copy + store_cycles(axes, filter, strides, stores)
 }

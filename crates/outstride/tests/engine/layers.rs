@@ -74,6 +74,8 @@ impl Layer {
         let rank = numbers.pick(&[1, 1, 2, 2, 2, 3, 4]);
         let groups = numbers.pick(&[1, 1, 1, 2, 3, 16]);
         let depthwise = groups > 1 && numbers.below(3) == 0;
+        // Vectors of a depthwise layer run over groups.
+        let groups = if depthwise && scale > 0 { groups * numbers.pick(&[1, 5, 40]) } else { groups };
         let channels = |numbers: &mut Numbers| match (depthwise, scale) {
             (true, _) => 1,
             (_, 0) => 1 + numbers.below(5),
@@ -152,11 +154,17 @@ impl Layer {
     }
 
     /// Turns the layer into one that doubles a large map, channels last.
-    pub(crate) fn become_large(&mut self, size: usize, in_channels: usize, out_channels: usize) {
+    pub(crate) fn become_large(
+        &mut self,
+        size: usize,
+        groups: usize,
+        in_channels: usize,
+        out_channels: usize,
+    ) {
         let axis = Axis { input: size, kernel: 2, stride: 2, dilation: 1, output: 2 * size, pad_begin: 0 };
         *self = Layer {
             batch: 1,
-            groups: 1,
+            groups,
             in_channels,
             out_channels,
             axes: vec![axis; 2],

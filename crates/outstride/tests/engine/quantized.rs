@@ -135,7 +135,7 @@ fn many_channels_of_either_layout_are_exact_with_every_scale() {
 fn large_outputs_are_exact_from_any_begin() {
     let mut numbers = Numbers(0x57);
     let mut layer = Layer::draw(&mut numbers, 0);
-    layer.become_large(370, 8, 32);
+    layer.become_large(370, 1, 8, 32);
     let case = Case::<u8>::draw(&mut numbers, layer, |byte| byte);
     let output = Affine { scale: 0.37, zero_point: 5 };
     let real = case.expected(Activation::Identity);

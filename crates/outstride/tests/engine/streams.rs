@@ -6,10 +6,10 @@ use outstride::{Activation, Element, TensorView, TensorViewMut, bf16};
 
 use crate::layers::{Layer, Numbers, Scoped, expected, isas, nearest, prepare};
 
-fn check<T: Element<Wide = f64>>(size: usize) {
+fn check<T: Element<Wide = f64>>(size: usize, groups: usize, in_channels: usize) {
     let mut numbers = Numbers(0x57);
     let mut layer = Layer::draw(&mut numbers, 0);
-    layer.become_large(size, 8, 32);
+    layer.become_large(size, groups, in_channels, 32);
     let geometry = layer.geometry();
     let x: Vec<T> = numbers.values(geometry.input_shape().iter().product());
     let w: Vec<T> = numbers.values(geometry.filter_shape().iter().product());
@@ -37,6 +37,7 @@ fn check<T: Element<Wide = f64>>(size: usize) {
 
 #[test]
 fn large_outputs_equal_the_reference() {
-    check::<f32>(256);
-    check::<bf16>(364);
+    check::<f32>(256, 1, 8);
+    check::<f32>(256, 32, 32);
+    check::<bf16>(364, 1, 8);
 }

@@ -1,6 +1,6 @@
 //! Running a task of the panel path.
 
-use outstride_kernels::{Real, TILE_ROWS, settle};
+use outstride_kernels::{Real, TILE_ROWS};
 
 use super::super::axis::Span;
 use super::super::channels::Input;
@@ -50,9 +50,6 @@ impl PanelPlan {
             Arithmetic::Tiles => self.run_tiles(problem, &task, scratch),
             Arithmetic::Winograd => self.run_winograd(problem, &task, scratch),
         });
-        if problem.stream {
-            settle();
-        }
     }
 
     fn run_vectors<T: Real>(&self, problem: &Problem<'_, T>, task: &Task, scratch: &mut Scratch<T>) {
