@@ -14,7 +14,7 @@ pub(crate) fn run() -> Result<()> {
     Step::cargo("doc --workspace --no-deps").env("RUSTDOCFLAGS", "-D warnings").run()?;
     Step::cargo("test --workspace").run()?;
     let check = "run --quiet --package outstride-cli -- check";
-    for isa in ["portable", "avx2", "avx512", "vnni"] {
+    for isa in ["portable", "avx2", "avx512", "vnni", "amx"] {
         Step::cargo(&format!("{check} conformance/")).env("OUTSTRIDE_ISA", isa).run()?;
     }
     Step::cargo(&format!("{check} --policy runtime conformance/")).run()?;

@@ -13,7 +13,7 @@ use crate::output::{write_columns, write_json};
 /// List the kernels, and which of them this CPU uses
 ///
 /// A kernel's name says the element type, the family (what the lanes of a vector run over), the largest tile and the
-/// instruction set. The best instruction set that the CPU has is used; OUTSTRIDE_ISA=vnni, avx512, avx2 or portable caps
+/// instruction set. The best instruction set that the CPU has is used; OUTSTRIDE_ISA=amx, vnni, avx512, avx2 or portable caps
 /// it.
 #[derive(Debug, Args)]
 pub(crate) struct KernelsArgs {
@@ -89,7 +89,7 @@ fn rows<T: Real>() -> Vec<Kernel> {
         lanes,
         isa: name.isa.name(),
         available: name.isa.is_available(),
-        used: [best.isa(), best.vector_isa()].contains(&name.isa),
+        used: name.isa == if name.family == "tile" { best.matrix_isa(name.dtype) } else { best.vector_isa() },
     };
     kernel_names::<T>().into_iter().map(row).collect()
 }

@@ -15,13 +15,15 @@ pub enum Isa {
     Avx512,
     /// AVX-512 with VNNI: products of bytes, four to a sum.
     Vnni,
-    /// AVX-512 with BF16, and AMX tiles of 16-bit floats.
+    /// AVX-512 with BF16, and AMX tiles of bf16 and bytes.
     Amx,
+    /// The same with tiles of f16.
+    AmxFp16,
 }
 
 impl Isa {
     /// Every instruction set, the best first.
-    pub const ALL: [Isa; 5] = [Isa::Amx, Isa::Vnni, Isa::Avx512, Isa::Avx2, Isa::Portable];
+    pub const ALL: [Isa; 6] = [Isa::AmxFp16, Isa::Amx, Isa::Vnni, Isa::Avx512, Isa::Avx2, Isa::Portable];
 
     /// The environment variable that caps the instruction set.
     pub const CAP_VARIABLE: &'static str = "OUTSTRIDE_ISA";
@@ -48,6 +50,8 @@ impl Isa {
             Isa::Vnni => Isa::Avx512.is_available() && is_x86_feature_detected!("avx512vnni"),
             #[cfg(target_arch = "x86_64")]
             Isa::Amx => Isa::Avx512.is_available() && crate::x86_64::amx::is_available(),
+            #[cfg(target_arch = "x86_64")]
+            Isa::AmxFp16 => Isa::Amx.is_available() && crate::x86_64::amx::is_available_for_f16(),
             #[cfg(not(target_arch = "x86_64"))]
             _ => false,
         }
@@ -59,7 +63,7 @@ impl Isa {
         static BEST: OnceLock<Isa> = OnceLock::new();
         *BEST.get_or_init(|| {
             let cap = std::env::var(Isa::CAP_VARIABLE).ok().and_then(|word| word.parse().ok());
-            Isa::best_up_to(cap.unwrap_or(Isa::Amx))
+            Isa::best_up_to(cap.unwrap_or(Isa::ALL[0]))
         })
     }
 
@@ -77,6 +81,7 @@ impl Isa {
             Isa::Avx512 => "avx512",
             Isa::Vnni => "vnni",
             Isa::Amx => "amx",
+            Isa::AmxFp16 => "amx_fp16",
         }
     }
 }
@@ -93,7 +98,7 @@ pub struct ParseIsaError(String);
 
 impl fmt::Display for ParseIsaError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is not an instruction set; use amx, vnni, avx512, avx2 or portable", self.0)
+        write!(f, "`{}` is not an instruction set; use amx_fp16, amx, vnni, avx512, avx2 or portable", self.0)
     }
 }
 

@@ -40,8 +40,7 @@ pub use isa::{Isa, ParseIsaError};
 pub use lane::{LaneTap, LaneTile};
 pub use matrix::{
     BYTE_ROW, Begin, FETCHED_BY_STEP, FINISHED_COLUMNS, FinishedRows, MatrixBlock, MatrixSession, MatrixStep,
-    PART_ROW, PARTS, PartRows, RowsTarget, TILE_ROWS, TINY, VANISHING, dtype_of_parts, parts, parts_of_dtype,
-    products_of_parts,
+    PART_ROW, PartRows, Pieces, RowsTarget, TILE_ROWS, TINY, VANISHING,
 };
 pub use pages::prefer_huge_pages;
 pub use panel::{MAX_ROWS, PanelRows, PanelSums, PanelTap, PanelTile};

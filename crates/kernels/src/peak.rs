@@ -21,7 +21,7 @@ pub(crate) struct Probes<T: Scalar> {
 pub(crate) const fn chains(isa: Isa) -> usize {
     match isa {
         Isa::Portable => 6,
-        Isa::Avx2 | Isa::Avx512 | Isa::Vnni | Isa::Amx => 12,
+        Isa::Avx2 | Isa::Avx512 | Isa::Vnni | Isa::Amx | Isa::AmxFp16 => 12,
     }
 }
 

@@ -7,7 +7,7 @@ use outstride_spec::{Activation, DType};
 use crate::activation::activate;
 use crate::isa::Isa;
 use crate::lane::{LaneKernel, LaneTile, lane};
-use crate::matrix::{MatrixKernels, MatrixSession, PARTS, dtype_of_parts};
+use crate::matrix::{MatrixKernels, MatrixSession, PARTS, Pieces};
 use crate::panel::{MAX_ROWS, PanelKernels, PanelSums, PanelTile, panel};
 use crate::peak::{self, Probes};
 use crate::pixel::{PixelKernels, PixelTiles, pixel};
@@ -111,6 +111,19 @@ impl<T: Real> Kernels<T> {
         self.matrix.is_some_and(|kernels| kernels.multiply(dtype))
     }
 
+    /// The least instruction set that has all that matrix tiles need for numbers of a type.
+    pub fn matrix_isa(&self, dtype: DType) -> Isa {
+        match (self.isa, dtype) {
+            (Isa::AmxFp16, DType::F16) => Isa::AmxFp16,
+            (isa, _) => isa.min(Isa::Amx),
+        }
+    }
+
+    /// The fewest pieces in which matrix tiles hold all of a value of a type.
+    pub fn pieces(&self, dtype: DType) -> Pieces {
+        self.matrix.map_or(Pieces::Bf16(PARTS), |kernels| kernels.pieces(dtype))
+    }
+
     /// Readies this thread's matrix tiles, if there are kernels for them.
     pub fn matrix_session(&self) -> Option<MatrixSession> {
         // SAFETY: the CPU has the instruction set, or `kernels` would not have given `self`.
@@ -211,7 +224,7 @@ impl<T: Real> Kernels<T> {
     pub fn sum(&self, products: impl Iterator<Item = (T, T)> + Clone, bias: T) -> T {
         let plus_product = match self.isa {
             Isa::Portable => T::plus_product,
-            Isa::Avx2 | Isa::Avx512 | Isa::Vnni | Isa::Amx => T::plus_fused_product,
+            Isa::Avx2 | Isa::Avx512 | Isa::Vnni | Isa::Amx | Isa::AmxFp16 => T::plus_fused_product,
         };
         let sum = products.clone().fold(T::default(), |sum, (x, w)| plus_product(sum, x, w)).plus(bias);
         if sum.is_finite() {
@@ -284,7 +297,7 @@ impl<T: Real> Kernels<T> {
         if self.isa != self.vectors {
             let tiles = (1..=PARTS).rev().flat_map(|parts| {
                 let of_parts = |rows, columns| KernelName {
-                    dtype: dtype_of_parts(parts),
+                    dtype: Pieces::Bf16(parts).dtype(),
                     ..name("tile", rows, columns)
                 };
                 [of_parts(2, 2), of_parts(4, 1)]
@@ -292,7 +305,8 @@ impl<T: Real> Kernels<T> {
             let bytes = [DType::I8, DType::U8].into_iter().flat_map(|dtype| {
                 [(2, 2), (4, 1)].map(|(rows, columns)| KernelName { dtype, ..name("tile", rows, columns) })
             });
-            return tiles.chain(bytes).filter(|name| self.has_matrix_tiles(name.dtype)).collect();
+            let all = tiles.chain(bytes).filter(|name| self.has_matrix_tiles(name.dtype));
+            return all.filter(|name| self.matrix_isa(name.dtype) == self.isa).collect();
         }
         let by_panels = |family| (1..=2).rev().map(move |vectors| name(family, self.panel_rows(), vectors));
         let pixels = self.pixel_shapes().map(|(columns, vectors)| name("pixel", columns, vectors));
@@ -502,7 +516,7 @@ macro_rules! as_f32 {
 #[cfg(target_arch = "x86_64")]
 macro_rules! table_of {
     (
-        $type:ident, $dtype:ident, $amx:expr, $vnni:expr, $avx512:ty, $lanes512:literal, $avx2:ty, $lanes2:literal,
+        $type:ident, $dtype:ident, $amx_fp16:expr, $amx:expr, $vnni:expr, $avx512:ty, $lanes512:literal, $avx2:ty, $lanes2:literal,
         $lanes:literal
     ) => {
         impl Real for $type {
@@ -518,7 +532,8 @@ macro_rules! table_of {
                     pixel [1 2 3] x 8 [1 2 3 4] x 6 [1 2 3 4 5 6] x 4 [1 2 3 4 5 6 7 8 9] x 3
                         [1 2 3 4 5 6 7 8 9 10 11 12 13 14] x 2 [1 2 3 4 5 6 7 8 9 10 11 12 13 14] x 1
                 );
-                static TABLE: [Kernels<$type>; 5] = [
+                static TABLE: [Kernels<$type>; 6] = [
+                    Kernels { isa: Isa::AmxFp16, matrix: $amx_fp16, ..AVX512 },
                     Kernels { isa: Isa::Amx, matrix: $amx, ..AVX512 },
                     Kernels { isa: Isa::Vnni, matrix: $vnni, ..AVX512 },
                     AVX512,
@@ -570,8 +585,19 @@ mod tables {
 
     use crate::x86_64::{amx, vnni};
 
-    table_of!(f32, F32, Some(amx::KERNELS), Some(vnni::KERNELS), Avx512F32, 16, Avx2F32, 8, 8);
-    table_of!(f64, F64, None, None, Avx512F64, 8, Avx2F64, 4, 4);
+    table_of!(
+        f32,
+        F32,
+        Some(amx::KERNELS_WITH_F16),
+        Some(amx::KERNELS),
+        Some(vnni::KERNELS),
+        Avx512F32,
+        16,
+        Avx2F32,
+        8,
+        8
+    );
+    table_of!(f64, F64, None, None, None, Avx512F64, 8, Avx2F64, 4, 4);
 }
 
 #[cfg(not(target_arch = "x86_64"))]

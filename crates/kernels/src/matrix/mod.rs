@@ -1,15 +1,18 @@
 //! Products of matrices in tiles of 16 × 16 sums, for numbers cut into 16-bit *parts*: one of a bf16, two of an f16, three
-//! of an f32.
+//! of an f32. Some CPUs have tiles for f16 as they are.
 //!
 //! Of each number `x = x₁ + x₂ + x₃`, 8 bits of significand a part, the products `x₁y₁, x₁y₂, x₂y₁, x₂y₂, x₁y₃, x₃y₁` are
 //! summed as far as there are such parts; what is left out is below the rounding of a single 32-bit product. A tile
 //! instruction rounds its running sum once per 32 channels and product, so that the error is below that of plain
 //! summation. It takes numbers near zero for zero, hence the two bounds below.
 
+mod pieces;
 mod session;
 
 use outstride_spec::DType;
 
+pub(crate) use pieces::PARTS;
+pub use pieces::Pieces;
 pub use session::{MatrixSession, RowsTarget};
 
 use crate::quantize::Requantization;
@@ -22,36 +25,6 @@ pub const BYTE_ROW: usize = 2 * PART_ROW;
 
 /// Rows of a tile.
 pub const TILE_ROWS: usize = 16;
-
-/// Parts of a 32-bit number: the most there are.
-pub const PARTS: usize = 3;
-
-/// How many products of parts make up the product of two numbers.
-pub fn products_of_parts(parts: usize) -> usize {
-    match parts {
-        1 => 1,
-        2 => 4,
-        _ => 6,
-    }
-}
-
-/// How many parts hold all of a value of a type.
-pub fn parts_of_dtype(dtype: DType) -> usize {
-    match dtype {
-        DType::Bf16 | DType::I8 | DType::U8 => 1,
-        DType::F16 => 2,
-        _ => PARTS,
-    }
-}
-
-/// The type whose values so many parts hold.
-pub fn dtype_of_parts(parts: usize) -> DType {
-    match parts {
-        1 => DType::Bf16,
-        2 => DType::F16,
-        _ => DType::F32,
-    }
-}
 
 fn are_bytes(dtype: DType) -> bool {
     matches!(dtype, DType::I8 | DType::U8)
@@ -136,6 +109,8 @@ pub(crate) struct MatrixKernels {
 pub(crate) struct PartKernels {
     /// By parts and by tiles of columns, each less one.
     pub(crate) blocks: [[PartBlockKernels; 2]; PARTS],
+    /// For f16 as they are, by tiles of columns, less one.
+    pub(crate) f16_blocks: Option<[PartBlockKernels; 2]>,
     /// By parts, less one.
     pub(crate) split: [SplitKernel; PARTS],
     pub(crate) copy_rows: CopyKernel<u16, bool>,
@@ -221,6 +196,16 @@ impl MatrixKernels {
     pub(crate) fn multiply(&self, dtype: DType) -> bool {
         are_bytes(dtype) || self.parts.is_some()
     }
+
+    /// The fewest pieces that hold all of a value of a type.
+    pub(crate) fn pieces(&self, dtype: DType) -> Pieces {
+        match dtype {
+            DType::Bf16 | DType::I8 | DType::U8 => Pieces::Bf16(1),
+            DType::F16 if self.parts.is_some_and(|kernels| kernels.f16_blocks.is_some()) => Pieces::F16,
+            DType::F16 => Pieces::Bf16(2),
+            _ => Pieces::Bf16(PARTS),
+        }
+    }
 }
 
 /// See [`MatrixSession::multiply`].
@@ -286,22 +271,6 @@ impl FinishedRows<'_> {
     }
 }
 
-/// Cuts a number into parts, rounding each to the nearest 16-bit float.
-pub fn parts(value: f32) -> [u16; PARTS] {
-    let mut rest = value;
-    std::array::from_fn(|_| {
-        let bits = rest.to_bits();
-        let rounded = if rest.is_finite() {
-            bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16
-        } else {
-            // Neither infinity nor NaN may become anything else.
-            bits >> 16 | u32::from(rest.is_nan()) << 6
-        };
-        rest -= f32::from_bits(rounded << 16);
-        rounded as u16
-    })
-}
-
 /// Memory for rows of [`PART_ROW`] channels.
 #[derive(Debug)]
 pub struct PartRows<'a> {
@@ -319,21 +288,5 @@ impl PartRows<'_> {
         rows == 0
             || steps == 0
             || self.memory.len() >= (rows - 1) * self.pitch + (steps - 1) * self.step + PART_ROW
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parts_add_up() {
-        for value in [0.0, 1.0, -1.0 / 3.0, std::f32::consts::PI, 1e-12, 3.0e38, 16_777_215.0, -0.1] {
-            let sum: f64 =
-                parts(value).map(|part| f64::from(f32::from_bits(u32::from(part) << 16))).iter().sum();
-            assert_eq!(sum, f64::from(value));
-        }
-        assert!(f32::from_bits(u32::from(parts(f32::NAN)[0]) << 16).is_nan());
-        assert_eq!(f32::from_bits(u32::from(parts(f32::NEG_INFINITY)[0]) << 16), f32::NEG_INFINITY);
     }
 }

@@ -4,7 +4,7 @@ use outstride_spec::DType;
 
 use super::{
     BYTE_ROW, Begin, FINISHED_COLUMNS, FinishedRows, MatrixBlock, MatrixKernels, MatrixStep, PART_ROW, PARTS,
-    PartKernels, PartRows, TILE_ROWS, are_bytes, parts_of_dtype,
+    PartBlockKernels, PartKernels, PartRows, Pieces, TILE_ROWS, are_bytes,
 };
 use crate::quantize::Requantization;
 use crate::storage::{Output, Source};
@@ -41,6 +41,17 @@ impl MatrixSession {
         self.kernels.parts.as_ref().expect("only asked for where there are tiles of floats")
     }
 
+    /// The kernels for numbers in such pieces, with so many tiles of columns.
+    fn blocks(&self, pieces: Pieces, column_tiles: usize) -> &PartBlockKernels {
+        let by_columns = match pieces {
+            Pieces::Bf16(parts) => &self.parts().blocks[parts - 1],
+            Pieces::F16 => {
+                self.parts().f16_blocks.as_ref().expect("only asked for where there are such tiles")
+            }
+        };
+        &by_columns[column_tiles - 1]
+    }
+
     /// Cuts rows of [`PART_ROW`] numbers into so many parts, `[part][row][channel]` with `stride` elements from part to
     /// part. Returns whether a number other than zero was [tiny](super::TINY).
     ///
@@ -54,7 +65,7 @@ impl MatrixSession {
         unsafe { (self.parts().split[parts - 1])(source.as_ptr(), rows, target.as_mut_ptr(), stride) }
     }
 
-    /// Copies inputs that tiles hold as they are, bf16 and bytes, to rows of [`PART_ROW`] or [`BYTE_ROW`] channels, as many steps
+    /// Copies inputs that tiles hold as they are, 16-bit floats and bytes, to rows of [`PART_ROW`] or [`BYTE_ROW`] channels, as many steps
     /// of them as there are channels for: at each of `count` positions, `stride` elements apart from index `first` on,
     /// `channels` channels side by side. Behind them are zeros, or anything for bytes, which hold the
     /// [zero byte](Self::zero_byte) in place of the zero point. Returns whether a bf16 other than zero was
@@ -77,8 +88,9 @@ impl MatrixSession {
         let (memory, distances) = (target.memory.as_mut_ptr(), (target.pitch, target.step));
         // SAFETY: the session has the instructions; all positions are inside the source, and the target was just checked.
         unsafe {
-            if source.dtype() == DType::Bf16 {
-                return (self.parts().copy_rows)(from.cast(), stride, count, channels, memory, distances);
+            if !are_bytes(source.dtype()) {
+                let tiny = (self.parts().copy_rows)(from.cast(), stride, count, channels, memory, distances);
+                return tiny && source.dtype() == DType::Bf16;
             }
             let signed = usize::from(source.dtype() == DType::I8);
             (self.kernels.bytes.copy_rows[signed])(from, stride, count, channels, memory, distances);
@@ -105,8 +117,9 @@ impl MatrixSession {
         let memory = target.memory.as_mut_ptr();
         // SAFETY: the session has the instructions; all channels are inside the source, and the target was just checked.
         unsafe {
-            if source.dtype() == DType::Bf16 {
-                return (self.parts().turn_rows)(from.cast(), distances, count, memory, target.pitch);
+            if !are_bytes(source.dtype()) {
+                let tiny = (self.parts().turn_rows)(from.cast(), distances, count, memory, target.pitch);
+                return tiny && source.dtype() == DType::Bf16;
             }
             let signed = usize::from(source.dtype() == DType::I8);
             (self.kernels.bytes.turn_rows[signed])(from, distances, count, memory, target.pitch);
@@ -147,20 +160,20 @@ impl MatrixSession {
         unsafe { (self.kernels.bytes.requantize)(sums, to) }
     }
 
-    /// Computes a block of numbers in so many parts, with so many tiles of columns (1 or 2).
+    /// Computes a block of numbers in such pieces, with so many tiles of columns (1 or 2).
     ///
     /// # Panics
     ///
-    /// If they begin with integers.
+    /// If they begin with integers, or there are no kernels for the pieces.
     ///
     /// # Safety
     ///
-    /// Every step's inputs and weights must be readable at all tiles and parts, and `out` writable for four tiles. No
+    /// Every step's inputs and weights must be readable at all tiles and pieces, and `out` writable for four tiles. No
     /// other session of this thread may have ended since this one began: it gave the thread's tiles back.
-    pub unsafe fn multiply(&self, parts: usize, column_tiles: usize, block: &MatrixBlock<'_>) {
+    pub unsafe fn multiply(&self, pieces: Pieces, column_tiles: usize, block: &MatrixBlock<'_>) {
         check_numbers(block);
         // SAFETY: the session has the instructions, and configured the tiles; the caller vouches for the rest.
-        unsafe { (self.parts().blocks[parts - 1][column_tiles - 1].multiply)(block) }
+        unsafe { (self.blocks(pieces, column_tiles).multiply)(block) }
     }
 
     /// Does nothing but products of tiles in the first-level cache, `rounds` times eight steps, and returns how many
@@ -187,7 +200,7 @@ impl MatrixSession {
             unsafe {
                 match dtype {
                     bytes if are_bytes(bytes) => self.multiply_bytes(dtype == DType::I8, 2, &block),
-                    _ => self.multiply(parts_of_dtype(dtype), 2, &block),
+                    _ => self.multiply(self.kernels.pieces(dtype), 2, &block),
                 }
             }
         }
@@ -242,7 +255,7 @@ impl MatrixSession {
     /// As both; the block's sums must be others than those that are finished.
     pub unsafe fn multiply_and_finish(
         &self,
-        (parts, column_tiles): (usize, usize),
+        (pieces, column_tiles): (Pieces, usize),
         block: &MatrixBlock<'_>,
         from: &FinishedRows<'_>,
         bias: &[f32],
@@ -251,7 +264,7 @@ impl MatrixSession {
     ) -> bool {
         check_numbers(block);
         assert!(bias.len() == from.columns && from.beside.is_none());
-        let kernels = &self.parts().blocks[parts - 1][column_tiles - 1];
+        let kernels = self.blocks(pieces, column_tiles);
         // SAFETY: the session has the instructions, and configured the tiles; the caller vouches for the rest.
         unsafe {
             match kernels.and_finish.to(target.output.dtype()) {
@@ -440,7 +453,7 @@ fn are_subnormal(bounds: (f32, f32)) -> bool {
 /// Channels of a row of inputs that tiles hold as they are.
 fn row_channels(dtype: DType) -> usize {
     match dtype {
-        DType::Bf16 => PART_ROW,
+        DType::Bf16 | DType::F16 => PART_ROW,
         DType::I8 | DType::U8 => BYTE_ROW,
         other => panic!("tiles do not hold {other} as it is"),
     }

@@ -26,7 +26,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use outstride_kernels::{Isa, Output, Real, Source, Stored, best_kernels, parts_of_dtype};
+use outstride_kernels::{Isa, Output, Pieces, Real, Source, Stored, best_kernels};
 use outstride_spec::{Call, DType, FilterCall, Geometry};
 
 pub use plan::{Path, Plan};
@@ -86,7 +86,7 @@ impl<T: Real> Engine<T> {
         let mut filter = PackedFilter::new(call, filter, bias, kernels, &options.limits)?;
         match options.precision {
             Precision::Full => {
-                filter.prepare_matrix_tiles(Grain::Parts(parts_of_dtype(Q::DTYPE)), &options.limits);
+                filter.prepare_matrix_tiles(Grain::Pieces(kernels.pieces(Q::DTYPE)), &options.limits);
                 if Q::DTYPE == <T as Real>::DTYPE {
                     filter.prepare_winograd(options.path == Some(Path::Winograd), &options.limits);
                 } else {
@@ -94,7 +94,9 @@ impl<T: Real> Engine<T> {
                     filter.winograd = Err("sums of narrower types must be those of their products");
                 }
             }
-            Precision::Bf16Compute => filter.prepare_matrix_tiles(Grain::Parts(1), &options.limits),
+            Precision::Bf16Compute => {
+                filter.prepare_matrix_tiles(Grain::Pieces(Pieces::Bf16(1)), &options.limits)
+            }
             Precision::Strict => {}
         }
         Ok(Engine {

@@ -7,7 +7,7 @@
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use outstride_kernels::{Kernels, Real, Stored};
+use outstride_kernels::{Kernels, Pieces, Real, Stored};
 use outstride_spec::{FilterCall, Phase};
 
 use super::panel::{Grain, MatrixWeights, WinogradWeights};
@@ -179,7 +179,7 @@ impl<T: Real> PackedFilter<T> {
 
     /// What matrix tiles hold of numbers.
     pub(crate) fn grain(&self) -> Grain {
-        self.matrix.as_ref().map_or(Grain::Parts(1), |weights| weights.grain)
+        self.matrix.as_ref().map_or(Grain::Pieces(Pieces::Bf16(1)), |weights| weights.grain)
     }
 
     /// The residues and taps of a phase given by its index.

@@ -299,8 +299,8 @@ impl Strategy {
             }
             Tasks::Lane(plan) => (Path::Lane, (1, 4), plan.workspace(axes, filter)),
         };
-        let isa = if path == Path::Tile { kernels.isa() } else { kernels.vector_isa() };
         let computed = if path == Path::Tile { filter.grain().dtype() } else { T::DTYPE };
+        let isa = if path == Path::Tile { kernels.matrix_isa(computed) } else { kernels.vector_isa() };
         let kernel = KernelName { dtype: computed, family: path.name(), tile, isa };
         Plan {
             geometry: geometry.clone(),

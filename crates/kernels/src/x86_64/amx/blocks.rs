@@ -272,6 +272,10 @@ products! {
     Whole, [(0, 0)], "tdpbf16ps"
 }
 products! {
+    /// Numbers of 11 bits of significand.
+    Float16, [(0, 0)], "tdpfp16ps"
+}
+products! {
     /// Numbers in two parts.
     Halves, [(1, 0), (1, 1), (0, 1), (0, 0)], "tdpbf16ps"
 }

@@ -2,7 +2,7 @@
 //!
 //! A number is the sum of one, two or three 16-bit ones with the exponent range of 32-bit ones, 8 bits of significand each
 //! (*parts*). Of the nine products of two sums of three, six matter: those left out are below the rounding of the product
-//! itself.
+//! itself. Newer CPUs multiply the other kind of 16-bit numbers as they are: 11 bits of significand, the whole of an f16.
 
 mod blocks;
 mod rows;
@@ -21,13 +21,19 @@ use crate::matrix::{
     PartKernels, RequantizeKernels,
 };
 use crate::quantize::Requantization;
-use blocks::{Block, FourByOne, Halves, Products, Signed, Thirds, TwoByTwo, Unsigned, Whole};
+use blocks::{Block, Float16, FourByOne, Halves, Products, Signed, Thirds, TwoByTwo, Unsigned, Whole};
 
 /// Whether this CPU has tiles with 16-bit floats and the system lets this process use them. Asked once.
 pub(crate) fn is_available() -> bool {
     static AVAILABLE: OnceLock<bool> = OnceLock::new();
     *AVAILABLE
         .get_or_init(|| cpu_has_tiles() && is_x86_feature_detected!("avx512bf16") && system_permits_tiles())
+}
+
+/// Whether these tiles can hold f16 as they are, too.
+pub(crate) fn is_available_for_f16() -> bool {
+    const F16: u32 = 1 << 21;
+    is_available() && cpuid(7, 0).eax >= 1 && cpuid(7, 1).eax & F16 != 0
 }
 
 fn cpu_has_tiles() -> bool {
@@ -37,20 +43,20 @@ fn cpu_has_tiles() -> bool {
     const ALL: u32 = BF16 | TILE | INT8;
     const SYSTEM_SAVES_VECTORS: u32 = 1 << 27;
     const TILE_STATE: u64 = 0b11 << 17;
-    if cpuid(0).eax < 7 || cpuid(1).ecx & SYSTEM_SAVES_VECTORS == 0 {
+    if cpuid(0, 0).eax < 7 || cpuid(1, 0).ecx & SYSTEM_SAVES_VECTORS == 0 {
         return false;
     }
     // SAFETY: the CPU has just said that the instruction exists.
     let saved = unsafe { saved_state() };
-    cpuid(7).edx & ALL == ALL && saved & TILE_STATE == TILE_STATE
+    cpuid(7, 0).edx & ALL == ALL && saved & TILE_STATE == TILE_STATE
 }
 
 /// What the CPU says of itself.
 // Only newer compilers know that asking is safe.
 #[allow(unused_unsafe)]
-fn cpuid(leaf: u32) -> CpuidResult {
+fn cpuid(leaf: u32, number: u32) -> CpuidResult {
     // SAFETY: every x86-64 CPU has the instruction.
-    unsafe { __cpuid_count(leaf, 0) }
+    unsafe { __cpuid_count(leaf, number) }
 }
 
 /// Which state the system saves when it switches tasks.
@@ -210,28 +216,27 @@ const fn of_bytes<P: Products>() -> [ByteBlockKernels; 2] {
     [of_shape::<FourByOne<P>>(), of_shape::<TwoByTwo<P>>()]
 }
 
+const PART_KERNELS: PartKernels = PartKernels {
+    blocks: [of_numbers::<Whole>(), of_numbers::<Halves>(), of_numbers::<Thirds>()],
+    f16_blocks: None,
+    split: [rows::split::<1>, rows::split::<2>, rows::split::<3>],
+    copy_rows: rows::copy_rows,
+    turn_rows: rows::turn_rows,
+    are_sound: rows::are_sound,
+    add_bias: rows::add_bias,
+    finish: FinishKernels {
+        f32: finish::finish_now::<f32>,
+        bf16: finish::finish_now::<bf16>,
+        f16: finish::finish_now::<f16>,
+    },
+    finish_turned: FinishKernels { f32: finish::turn_f32, bf16: finish::turn_bf16, f16: finish::turn_f16 },
+};
+
 /// All of it as a table.
 pub(crate) const KERNELS: MatrixKernels = MatrixKernels {
     configure,
     release,
-    parts: Some(PartKernels {
-        blocks: [of_numbers::<Whole>(), of_numbers::<Halves>(), of_numbers::<Thirds>()],
-        split: [rows::split::<1>, rows::split::<2>, rows::split::<3>],
-        copy_rows: rows::copy_rows,
-        turn_rows: rows::turn_rows,
-        are_sound: rows::are_sound,
-        add_bias: rows::add_bias,
-        finish: FinishKernels {
-            f32: finish::finish_now::<f32>,
-            bf16: finish::finish_now::<bf16>,
-            f16: finish::finish_now::<f16>,
-        },
-        finish_turned: FinishKernels {
-            f32: finish::turn_f32,
-            bf16: finish::turn_bf16,
-            f16: finish::turn_f16,
-        },
-    }),
+    parts: Some(PART_KERNELS),
     bytes: ByteKernels {
         blocks: [of_bytes::<Unsigned>(), of_bytes::<Signed>()],
         copy_rows: [byte_rows::copy_rows::<0>; 2],
@@ -242,4 +247,10 @@ pub(crate) const KERNELS: MatrixKernels = MatrixKernels {
         turn_to: finish::TURN,
     },
     range_of: finish::range_of,
+};
+
+/// The same with those for f16 as they are.
+pub(crate) const KERNELS_WITH_F16: MatrixKernels = MatrixKernels {
+    parts: Some(PartKernels { f16_blocks: Some(of_numbers::<Float16>()), ..PART_KERNELS }),
+    ..KERNELS
 };

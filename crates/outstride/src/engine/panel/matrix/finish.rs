@@ -112,9 +112,9 @@ impl<'a> OnTheWay<'a> {
         // SAFETY: handed on from the caller.
         unsafe {
             match (&self.how, grain) {
-                (How::AddBias(bias, bounds), Grain::Parts(parts)) => {
+                (How::AddBias(bias, bounds), Grain::Pieces(pieces)) => {
                     let [block] = blocks else { unreachable!("only bytes wait for those beside") };
-                    session.multiply_and_finish((parts, columns), block, rows, bias, *bounds, &self.target)
+                    session.multiply_and_finish((pieces, columns), block, rows, bias, *bounds, &self.target)
                 }
                 (how, Grain::Bytes { signed }) => {
                     let to = how.requantization();

@@ -1,7 +1,6 @@
 //! The input of a task, cut into parts.
 
 use outstride_kernels::{MatrixSession, PART_ROW, PartRows, Real, Source, TILE_ROWS};
-use outstride_spec::DType;
 
 use super::super::super::axis::Span;
 use super::super::super::channels::{copy_block, copy_row, position_strides};
@@ -56,7 +55,7 @@ impl<'a> PartsInput<'a> {
         let (count, row_channels) = (problem.filter.grain().parts(), problem.filter.grain().row_channels());
         let step_len = count * part_stride;
         // What is side by side and stays as it is, is best read all at once.
-        let is_copied = problem.x.dtype() == DType::Bf16 || problem.filter.grain().dtype().size() == 1;
+        let is_copied = problem.filter.grain().holds(problem.x.dtype());
         let together = is_copied && problem.x_channel_stride == 1;
         let channels_at_once = if together { channels.next_multiple_of(row_channels) } else { row_channels };
         let len_at_once = channels_at_once / row_channels * step_len;
@@ -157,7 +156,7 @@ impl<T: Real> Block<'_, T> {
             };
         };
         let zero = match self.problem.filter.grain() {
-            Grain::Parts(_) => 0,
+            Grain::Pieces(_) => 0,
             Grain::Bytes { .. } => session.zero_byte(x) as u8,
         };
         let fill = fill_of_steps(u16::from_ne_bytes([zero, zero]), step);

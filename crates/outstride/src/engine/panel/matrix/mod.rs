@@ -279,7 +279,7 @@ impl<T: Real> MatrixSums<'_, T> {
         // inside the copy. Every step's weights are of a panel as wide. There is room for the sums of as many rows.
         unsafe {
             match self.weights.grain {
-                Grain::Parts(parts) => self.session.multiply(parts, vectors, block),
+                Grain::Pieces(pieces) => self.session.multiply(pieces, vectors, block),
                 Grain::Bytes { signed } => self.session.multiply_bytes(signed, vectors, block),
             }
         }

@@ -1,6 +1,6 @@
 //! The weights in the order of matrix tiles.
 
-use outstride_kernels::{Real, TINY, parts};
+use outstride_kernels::{Pieces, Real, TINY};
 
 use super::super::super::pack::{Form, PackedFilter, Panel, Panels};
 use super::grain::Grain;
@@ -94,13 +94,19 @@ impl MatrixWeights {
                     // They would reach positions that only read zeros around the input.
                     return Err("some weights are not finite");
                 }
-                packed.tiny |= source.iter().any(|weight| *weight != 0.0 && weight.abs() < TINY);
                 let range = packed.range(group, index);
                 let target = &mut packed.weights.as_mut_slice()[range];
                 match grain {
-                    Grain::Parts(_) => pack(source, panel, filter.in_channels, grain, pack_parts, target),
+                    Grain::Pieces(pieces) => {
+                        let is_tiny = |weight: &f32| *weight != 0.0 && weight.abs() < TINY;
+                        packed.tiny |= pieces.may_vanish() && source.iter().any(is_tiny);
+                        let put = |weight: f32, at: (usize, usize), tiles: usize, step: &mut [u16]| {
+                            put_pieces(pieces, weight, at, tiles, step);
+                        };
+                        pack(source, panel, filter.in_channels, grain, put, target);
+                    }
                     Grain::Bytes { .. } => {
-                        pack(source, panel, filter.in_channels, grain, pack_bytes, target);
+                        pack(source, panel, filter.in_channels, grain, put_byte, target);
                         packed.tap_sums.push(tap_sums(source, panel));
                     }
                 }
@@ -151,7 +157,7 @@ fn pack(
     panel: &Panel,
     channels: usize,
     grain: Grain,
-    put: fn(f32, (usize, usize), usize, &mut [u16]),
+    put: impl Fn(f32, (usize, usize), usize, &mut [u16]),
     target: &mut [u16],
 ) {
     let taps = panel.taps();
@@ -174,15 +180,21 @@ fn pack(
     }
 }
 
-fn pack_parts(weight: f32, (channel, column): (usize, usize), tiles: usize, step: &mut [u16]) {
+fn put_pieces(
+    pieces: Pieces,
+    weight: f32,
+    (channel, column): (usize, usize),
+    tiles: usize,
+    step: &mut [u16],
+) {
     let within = channel / 2 * 32 + column % 16 * 2 + channel % 2;
-    let parts = parts(weight).into_iter().zip(step.chunks_exact_mut(tiles * TILE_LEN));
-    for (value, of_part) in parts {
-        of_part[column / 16 * TILE_LEN + within] = value;
+    let pieces = pieces.of(weight).into_iter().zip(step.chunks_exact_mut(tiles * TILE_LEN));
+    for (value, of_piece) in pieces {
+        of_piece[column / 16 * TILE_LEN + within] = value;
     }
 }
 
-fn pack_bytes(weight: f32, (channel, column): (usize, usize), _tiles: usize, step: &mut [u16]) {
+fn put_byte(weight: f32, (channel, column): (usize, usize), _tiles: usize, step: &mut [u16]) {
     let within = channel / 4 * 64 + column % 16 * 4 + channel % 4;
     let pair = &mut step[column / 16 * TILE_LEN + within / 2];
     let mut bytes = pair.to_ne_bytes();
