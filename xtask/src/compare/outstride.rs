@@ -12,6 +12,8 @@ use crate::step::{Step, target};
 
 pub(super) struct Outstride {
     program: PathBuf,
+    /// The best instruction set that it may use.
+    cap: Option<&'static str>,
 }
 
 /// What `outstride bench --json` says of a layer, as far as the documents need it.
@@ -33,11 +35,17 @@ impl Outstride {
     pub(super) fn build() -> Result<Self> {
         Step::cargo("build --release --package outstride-cli").run()?;
         let name = format!("outstride{}", std::env::consts::EXE_SUFFIX);
-        Ok(Outstride { program: target().join("release").join(name) })
+        Ok(Outstride { program: target().join("release").join(name), cap: None })
+    }
+
+    /// The same with no instruction set above a word of `OUTSTRIDE_ISA`.
+    pub(super) fn capped(&self, cap: &'static str) -> Self {
+        Outstride { program: self.program.clone(), cap: Some(cap) }
     }
 
     pub(super) fn measure(&self, options: &Options, layout: &str, dtype: &str, layer: &Layer) -> Result<Own> {
         let output = Command::new(&self.program)
+            .envs(self.cap.map(|cap| ("OUTSTRIDE_ISA", cap)))
             .arg("bench")
             .arg(&options.layers)
             .args(["--only", &layer.id, "--json"])
