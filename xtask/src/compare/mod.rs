@@ -136,8 +136,7 @@ fn measure(
         }
         eprintln!("{contest} {:>3}/{} {}", number + 1, layers.len(), result.line());
         results.layers.push(result);
-        // A whole run takes long; what is there when it is cut short can still be rendered.
-        results.save(file)?;
     }
-    Ok(())
+    // Those of a run that was cut short do not take the place of whole ones.
+    results.save(file)
 }
