@@ -516,7 +516,7 @@ macro_rules! as_f32 {
 #[cfg(target_arch = "x86_64")]
 macro_rules! table_of {
     (
-        $type:ident, $dtype:ident, $amx_fp16:expr, $amx:expr, $vnni:expr, $avx512:ty, $lanes512:literal, $avx2:ty, $lanes2:literal,
+        $type:ident, $dtype:ident, $matrix:expr, $avx512:ty, $lanes512:literal, $avx2:ty, $lanes2:literal,
         $lanes:literal
     ) => {
         impl Real for $type {
@@ -533,9 +533,9 @@ macro_rules! table_of {
                         [1 2 3 4 5 6 7 8 9 10 11 12 13 14] x 2 [1 2 3 4 5 6 7 8 9 10 11 12 13 14] x 1
                 );
                 static TABLE: [Kernels<$type>; 6] = [
-                    Kernels { isa: Isa::AmxFp16, matrix: $amx_fp16, ..AVX512 },
-                    Kernels { isa: Isa::Amx, matrix: $amx, ..AVX512 },
-                    Kernels { isa: Isa::Vnni, matrix: $vnni, ..AVX512 },
+                    Kernels { isa: Isa::AmxFp16, matrix: $matrix[0], ..AVX512 },
+                    Kernels { isa: Isa::Amx, matrix: $matrix[1], ..AVX512 },
+                    Kernels { isa: Isa::Vnni, matrix: $matrix[2], ..AVX512 },
                     AVX512,
                     kernels_of!(
                         $avx2, Isa::Avx2, $lanes2, ["avx2", "fma", "f16c"],
@@ -585,19 +585,12 @@ mod tables {
 
     use crate::x86_64::{amx, vnni};
 
-    table_of!(
-        f32,
-        F32,
-        Some(amx::KERNELS_WITH_F16),
-        Some(amx::KERNELS),
-        Some(vnni::KERNELS),
-        Avx512F32,
-        16,
-        Avx2F32,
-        8,
-        8
-    );
-    table_of!(f64, F64, None, None, None, Avx512F64, 8, Avx2F64, 4, 4);
+    /// Of every instruction set above AVX-512, the best first.
+    const MATRIX: [Option<MatrixKernels>; 3] =
+        [Some(amx::KERNELS_WITH_F16), Some(amx::KERNELS), Some(vnni::KERNELS)];
+
+    table_of!(f32, F32, MATRIX, Avx512F32, 16, Avx2F32, 8, 8);
+    table_of!(f64, F64, [None; 3], Avx512F64, 8, Avx2F64, 4, 4);
 }
 
 #[cfg(not(target_arch = "x86_64"))]

@@ -49,12 +49,6 @@ impl Pieces {
             Pieces::F16 => [f16::from_f32(value).to_bits(), 0, 0],
         }
     }
-
-    /// Whether tiles take some of them, or of their products, for zero although they are not: those of [tiny](super::TINY) numbers.
-    /// Products of f16 are far above what they do that with.
-    pub fn may_vanish(self) -> bool {
-        matches!(self, Pieces::Bf16(_))
-    }
 }
 
 /// Cuts a number into parts, rounding each to the nearest 16-bit float.

@@ -65,8 +65,8 @@ impl MatrixSession {
         unsafe { (self.parts().split[parts - 1])(source.as_ptr(), rows, target.as_mut_ptr(), stride) }
     }
 
-    /// Copies inputs that tiles hold as they are, 16-bit floats and bytes, to rows of [`PART_ROW`] or [`BYTE_ROW`] channels, as many steps
-    /// of them as there are channels for: at each of `count` positions, `stride` elements apart from index `first` on,
+    /// Copies inputs that tiles hold as they are, 16-bit floats and bytes, to rows of [`PART_ROW`] or [`BYTE_ROW`] channels,
+    /// as many steps of them as there are channels for: at each of `count` positions, `stride` elements apart from index `first` on,
     /// `channels` channels side by side. Behind them are zeros, or anything for bytes, which hold the
     /// [zero byte](Self::zero_byte) in place of the zero point. Returns whether a bf16 other than zero was
     /// [tiny](super::TINY).
@@ -90,6 +90,7 @@ impl MatrixSession {
         unsafe {
             if !are_bytes(source.dtype()) {
                 let tiny = (self.parts().copy_rows)(from.cast(), stride, count, channels, memory, distances);
+                // No f16 is.
                 return tiny && source.dtype() == DType::Bf16;
             }
             let signed = usize::from(source.dtype() == DType::I8);
@@ -119,6 +120,7 @@ impl MatrixSession {
         unsafe {
             if !are_bytes(source.dtype()) {
                 let tiny = (self.parts().turn_rows)(from.cast(), distances, count, memory, target.pitch);
+                // No f16 is.
                 return tiny && source.dtype() == DType::Bf16;
             }
             let signed = usize::from(source.dtype() == DType::I8);

@@ -33,6 +33,10 @@ impl Span {
         Span { first, count: (self.end().min(other.end()) - first).max(0) as usize }
     }
 
+    pub(crate) fn contains(&self, other: &Span) -> bool {
+        self.first <= other.first && other.end() <= self.end()
+    }
+
     /// The smallest span that holds both.
     pub(crate) fn hull(&self, other: &Span) -> Span {
         if self.count == 0 {

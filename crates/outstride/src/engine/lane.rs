@@ -78,7 +78,6 @@ impl LanePlan {
                 row: Vec::new(),
                 taps: Vec::new(),
                 distances: Vec::new(),
-                positions_at_once,
                 out: vec![T::default(); positions_at_once * filter.groups],
             };
             let phases: usize = filter.phases.iter().map(Vec::len).product();
@@ -105,8 +104,7 @@ struct Worker<'a, T: Real> {
     taps: Vec<LaneTap<T>>,
     /// From the output of a row's first position to those of others.
     distances: Vec<isize>,
-    positions_at_once: usize,
-    /// `[position][channel]`
+    /// `[position][channel]`, as many positions as are computed at once.
     out: Vec<T>,
 }
 
@@ -157,10 +155,11 @@ impl<T: Real> Worker<'_, T> {
         let inside = Span { first: 0, count: last.input };
         let whole = all_meet(&deltas, inside).intersect(span);
         let step = input.strides[q.len()];
+        let at_once = self.out.len() / problem.filter.groups;
         let mut q = span.first;
         while q < span.end() {
-            let together = if whole.first <= q && q < whole.end() { (whole.end() - q) as usize } else { 1 };
-            let together = together.min(self.positions_at_once);
+            let has_all = whole.contains(&Span { first: q, count: 1 });
+            let together = if has_all { at_once.min((whole.end() - q) as usize) } else { 1 };
             self.taps.clear();
             let window = meeting(&deltas, Span { first: q, count: 1 }, inside);
             for row in &self.row {

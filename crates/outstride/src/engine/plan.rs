@@ -395,8 +395,9 @@ fn tile_cycles<T: Real>(
         // Vectors stand in for tiles.
         (Isa::Vnni, _) => 50.0,
         (_, true) => 140.0,
-        // At their best 380, beside a neighbour on the core's other hardware thread that uses tiles too 140. Vectors lose a third
-        // beside a busy neighbour. Nobody knows which it will be: the geometric mean of both, half of the time busy, as against vectors.
+        // At their best 380, beside a neighbour on the core's other hardware thread that uses tiles too 140. Vectors lose a
+        // third beside a busy neighbour. Nobody knows which it will be: the geometric mean of both, half of the time
+        // busy, as against vectors.
         (_, false) => 280.0,
     };
     let (grain, parts) = (filter.grain(), filter.grain().parts());

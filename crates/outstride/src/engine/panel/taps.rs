@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use outstride_kernels::{MAX_ROWS, PanelTap, Real};
 
-use super::super::axis::{EngineAxis, Span, meeting};
+use super::super::axis::{EngineAxis, Span, all_meet, meeting};
 use super::super::channels::Input;
 use super::bundle::Member;
 use super::rows::{Piece, Positions};
@@ -45,10 +45,8 @@ impl<T: Real> Taps<T> {
         self.distances.clear();
         for (axis, deltas) in member.deltas.iter().enumerate() {
             let there = input.readable[axis].intersect(&Span { first: 0, count: axes[axis].input });
-            let Some(farthest) = deltas.len().checked_sub(1) else { return };
-            let first = there.first - shift(member, axis, farthest);
-            let end = there.end() - shift(member, axis, 0);
-            self.inside.push(Span { first, count: (end - first).max(0) as usize });
+            let Span { first, count } = all_meet(deltas, there);
+            self.inside.push(Span { first: first - member.spans[axis].first, count });
         }
         // There may be many more taps than inputs.
         if self.inside.iter().any(|span| span.count == 0) {
@@ -110,8 +108,7 @@ impl<T: Real> Taps<T> {
         block: usize,
     ) {
         let extent = positions.extent(tile);
-        let is_inside =
-            |(extent, inside): (&Span, &Span)| inside.first <= extent.first && extent.end() <= inside.end();
+        let is_inside = |(extent, inside): (&Span, &Span)| inside.contains(extent);
         if !self.distances.is_empty() && extent.iter().zip(&self.inside).all(is_inside) {
             self.point_inside(positions, tile, input.origin(block));
             return;

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use outstride_kernels::{MatrixSession, Real, TILE_ROWS};
 
-use super::super::super::axis::{EngineAxis, Span, meeting};
+use super::super::super::axis::{EngineAxis, Span, all_meet, meeting};
 use super::super::run::Site;
 use super::super::store::is_interior;
 
@@ -99,11 +99,9 @@ impl RowBlocks {
         let member = &site.bundle.members[self.member];
         let everywhere = |(axis, span): (usize, &Span)| {
             let deltas = &member.deltas[axis];
-            let first = span.first + member.spans[axis].first;
-            let (&least, &most) = (deltas.first()?, deltas.last()?);
-            let inside = first >= most as i64
-                && first + span.count as i64 - least as i64 <= site.problem.axes[axis].input as i64;
-            inside.then_some(0..deltas.len())
+            let read = Span { first: span.first + member.spans[axis].first, ..*span };
+            let inside = Span { first: 0, count: site.problem.axes[axis].input };
+            all_meet(deltas, inside).contains(&read).then_some(0..deltas.len())
         };
         site.spans.iter().enumerate().map(everywhere).collect()
     }

@@ -94,12 +94,11 @@ impl MatrixWeights {
                     // They would reach positions that only read zeros around the input.
                     return Err("some weights are not finite");
                 }
+                packed.tiny |= source.iter().any(|weight| *weight != 0.0 && weight.abs() < TINY);
                 let range = packed.range(group, index);
                 let target = &mut packed.weights.as_mut_slice()[range];
                 match grain {
                     Grain::Pieces(pieces) => {
-                        let is_tiny = |weight: &f32| *weight != 0.0 && weight.abs() < TINY;
-                        packed.tiny |= pieces.may_vanish() && source.iter().any(is_tiny);
                         let put = |weight: f32, at: (usize, usize), tiles: usize, step: &mut [u16]| {
                             put_pieces(pieces, weight, at, tiles, step);
                         };
