@@ -47,7 +47,7 @@ pub use error::Error;
 pub use exact::ExactInteger;
 pub use limits::Limits;
 pub use op::{ConvTranspose, Options, Precision};
-pub use parallel::{CurrentRayon, Executor, Sequential};
+pub use parallel::{CurrentRayon, Executor, Sequential, Team};
 pub use quantized::{Affine, Byte, Quantization, QuantizedConvTranspose, conv_transpose_quantized};
 pub use tensor::{Tensor, TensorView, TensorViewMut, ViewError};
 

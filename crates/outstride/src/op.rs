@@ -126,7 +126,7 @@ impl<T: Element> ConvTranspose<T> {
         self
     }
 
-    /// Runs on these threads. Without this, calls use the rayon pool of the calling thread.
+    /// Runs on these threads, such as a [`Team`](crate::Team). Without this, calls use the rayon pool of the calling thread.
     pub fn with_executor(mut self, executor: Arc<dyn Executor>) -> Self {
         self.signature.executor = SharedExecutor(executor);
         self

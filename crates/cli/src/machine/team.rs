@@ -1,46 +1,34 @@
 //! The threads of a measurement.
 
-use std::sync::Arc;
+use std::sync::{Arc, Barrier};
 
 use anyhow::{Context as _, Result};
-use outstride::{Executor, Sequential};
+use outstride::Executor;
 
 /// A fixed number of threads.
-pub(crate) struct Team {
-    pool: Option<Arc<rayon::ThreadPool>>,
-    threads: usize,
-}
+pub(crate) struct Team(Arc<outstride::Team>);
 
 impl Team {
     pub(crate) fn new(threads: usize) -> Result<Self> {
-        let pool = match threads {
-            1 => None,
-            _ => {
-                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-                Some(Arc::new(pool.with_context(|| format!("cannot start {threads} threads"))?))
-            }
-        };
-        Ok(Team { pool, threads })
+        let team = outstride::Team::new(threads);
+        Ok(Team(Arc::new(team.with_context(|| format!("cannot start {threads} threads"))?)))
     }
 
     pub(crate) fn threads(&self) -> usize {
-        self.threads
+        self.0.threads()
     }
 
     pub(crate) fn executor(&self) -> Arc<dyn Executor> {
-        match &self.pool {
-            Some(pool) => pool.clone(),
-            None => Arc::new(Sequential),
-        }
+        self.0.clone()
     }
 
-    /// Calls `task` once on every thread, with the thread's number.
+    /// Calls `task` once on every thread, with numbers from 0 on.
     pub(crate) fn on_every_thread(&self, task: impl Fn(usize) + Sync) {
-        match &self.pool {
-            Some(pool) => {
-                pool.broadcast(|thread| task(thread.index()));
-            }
-            None => task(0),
-        }
+        // Nobody takes a second one before everybody has one.
+        let all = Barrier::new(self.threads());
+        self.0.run(self.threads(), &|number| {
+            all.wait();
+            task(number);
+        });
     }
 }

@@ -113,7 +113,7 @@ impl<X: Byte> QuantizedConvTranspose<X> {
         self
     }
 
-    /// Runs on these threads. Without this, calls use the rayon pool of the calling thread.
+    /// Runs on these threads, such as a [`Team`](crate::Team). Without this, calls use the rayon pool of the calling thread.
     pub fn with_executor(mut self, executor: Arc<dyn Executor>) -> Self {
         self.signature.executor = SharedExecutor(executor);
         self

@@ -1,11 +1,11 @@
-//! Thread pools, one per number of threads, made when first needed and shared by all operators; and those of PyTorch.
+//! Teams of threads, one per number of threads, made when first needed and shared by all operators; and PyTorch's threads.
 
 mod torch;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use outstride::{Executor, Sequential};
+use outstride::{Executor, Sequential, Team};
 use pyo3::PyResult;
 
 use crate::error::invalid;
@@ -19,7 +19,7 @@ pub(crate) fn executor(threads: Option<i64>) -> PyResult<Arc<dyn Executor>> {
     let available = || std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
     match threads.map_or_else(|| Ok(available()), usize::try_from) {
         Ok(1) => Ok(Arc::new(Sequential)),
-        Ok(threads @ 2..=MOST_THREADS) => Ok(Arc::new(Pooled(threads))),
+        Ok(threads @ 2..=MOST_THREADS) => Ok(Arc::new(OfProcess(threads))),
         _ => {
             let found = threads.unwrap_or_default();
             Err(invalid(format!("`threads` must be from 1 to {MOST_THREADS}, got {found}")))
@@ -27,35 +27,34 @@ pub(crate) fn executor(threads: Option<i64>) -> PyResult<Arc<dyn Executor>> {
     }
 }
 
-/// Runs on the process's pool of that many threads.
-struct Pooled(usize);
+/// Runs on the process's team of that many threads.
+struct OfProcess(usize);
 
-impl Executor for Pooled {
+impl Executor for OfProcess {
     fn threads(&self) -> usize {
         self.0
     }
 
     fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
-        match pool(self.0) {
-            Some(pool) => pool.run(tasks, task),
+        match team(self.0) {
+            Some(team) => team.run(tasks, task),
             // A system that grants no more threads still grants this one.
             None => Sequential.run(tasks, task),
         }
     }
 }
 
-/// The pool of so many threads, or `None` where the system has no threads to give.
+/// The team of so many threads, or `None` where the system has no threads to give.
 ///
-/// A forked child has a copy of its parent's pools but none of their threads, and would wait for them forever; so
-/// each process has pools of its own.
-fn pool(threads: usize) -> Option<Arc<rayon::ThreadPool>> {
-    static POOLS: Mutex<BTreeMap<(u32, usize), Arc<rayon::ThreadPool>>> = Mutex::new(BTreeMap::new());
+/// A forked child has a copy of its parent's teams but none of their threads, and would wait for them forever; so
+/// each process has teams of its own.
+fn team(threads: usize) -> Option<Arc<Team>> {
+    static TEAMS: Mutex<BTreeMap<(u32, usize), Arc<Team>>> = Mutex::new(BTreeMap::new());
     let key = (std::process::id(), threads);
-    let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(pool) = pools.get(&key) {
-        return Some(pool.clone());
+    let mut teams = TEAMS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(team) = teams.get(&key) {
+        return Some(team.clone());
     }
-    let name = |index| format!("outstride-{index}");
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(name).build().ok()?;
-    Some(pools.entry(key).or_insert(Arc::new(pool)).clone())
+    let team = Team::new(threads).ok()?;
+    Some(teams.entry(key).or_insert(Arc::new(team)).clone())
 }

@@ -1,8 +1,14 @@
-//! Threads, which are passed in and never owned.
+//! Threads, which are passed in and never owned by an operator.
+
+mod pool;
+mod team;
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+
+pub use pool::CurrentRayon;
+pub use team::Team;
 
 /// Something that can run tasks, perhaps several at a time.
 ///
@@ -51,48 +57,15 @@ impl Executor for Sequential {
     }
 }
 
-/// Runs on the rayon pool of the calling thread: the one it was installed in, or the global one.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct CurrentRayon;
-
-impl Executor for CurrentRayon {
-    fn threads(&self) -> usize {
-        rayon::current_num_threads()
-    }
-
-    fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
-        rayon::in_place_scope(|scope| run_in(scope, self.threads(), tasks, task));
-    }
-}
-
-impl Executor for rayon::ThreadPool {
-    fn threads(&self) -> usize {
-        self.current_num_threads()
-    }
-
-    fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
-        self.in_place_scope(|scope| run_in(scope, self.threads(), tasks, task));
-    }
-}
-
-/// Runs tasks on the calling thread and as many others as it takes. The caller starts at once, while the others wake up,
-/// and whoever is free takes the next task.
-fn run_in<'a>(scope: &rayon::Scope<'a>, threads: usize, tasks: usize, task: &'a (dyn Fn(usize) + Sync)) {
-    let next = Arc::new(AtomicUsize::new(0));
-    let work = move || {
-        loop {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            if number >= tasks {
-                return;
-            }
-            task(number);
+/// Takes the next task, and the next, until there is none.
+fn take_tasks(next: &AtomicUsize, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
+    loop {
+        let number = next.fetch_add(1, Ordering::Relaxed);
+        if number >= tasks {
+            return;
         }
-    };
-    for _ in 1..threads.min(tasks) {
-        let work = work.clone();
-        scope.spawn(move |_| work());
+        task(number);
     }
-    work();
 }
 
 /// A shared executor.
