@@ -33,16 +33,21 @@ impl<Q> Turned<'_, Q> {
         (to, self.stream && whole && to.addr().is_multiple_of(LINE))
     }
 
-    /// The columns of two rows; zeros of rows that are not there.
+    /// The columns of two rows, if not `WHOLE` zeros of rows that are not there.
     ///
     /// # Safety
     ///
-    /// The CPU must have AVX-512, and the rows must be readable.
+    /// The CPU must have AVX-512, and the rows must be readable. If `WHOLE`, both must be there, and all 16 columns.
     #[inline(always)]
-    unsafe fn two_rows(&self, first: usize) -> [__m512; 2] {
-        let [mask, _] = first_lanes(self.columns);
+    unsafe fn two_rows<const WHOLE: bool>(&self, first: usize) -> [__m512; 2] {
         // SAFETY: the caller vouches for the rows; the mask leaves out other columns.
         unsafe {
+            if WHOLE {
+                let one = self.source.wrapping_offset(*self.distances.get_unchecked(first));
+                let other = self.source.wrapping_offset(*self.distances.get_unchecked(first + 1));
+                return [_mm512_loadu_ps(one), _mm512_loadu_ps(other)];
+            }
+            let [mask, _] = first_lanes(self.columns);
             let mut rows = [_mm512_setzero_ps(); 2];
             for (row, distance) in rows.iter_mut().zip(self.distances.iter().skip(first)) {
                 *row = _mm512_maskz_loadu_ps(mask, self.source.wrapping_offset(*distance));
@@ -52,41 +57,95 @@ impl<Q> Turned<'_, Q> {
     }
 }
 
+/// An array of 16 values, given each by its number, which the compiler knows: a loop that it does not unroll would put all of them
+/// into memory.
+macro_rules! sixteen {
+    (|$number:ident| $value:expr) => {
+        sixteen!(|$number| $value; 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
+    };
+    (|$number:ident| $value:expr; $($each:literal),*) => {
+        [$({
+            #[allow(non_upper_case_globals)]
+            const $number: usize = $each;
+            $value
+        }),*]
+    };
+}
+
 /// How rows become columns in memory.
 pub(super) trait Turn: Narrow {
-    /// Rows that are turned at once.
-    const ROWS: usize;
+    /// Rows that are turned at once: those that fill a line.
+    const ROWS: usize = LINE / size_of::<Self::Element>();
 
-    /// Finishes and stores up to so many rows.
+    /// The columns of up to as many rows, each as it is stored.
+    ///
+    /// # Safety
+    ///
+    /// As [`store_turned`](Self::store_turned), of which it is a part; if `WHOLE`, there must be as many rows and 16 columns.
+    unsafe fn turned<const WHOLE: bool>(
+        &self,
+        turned: &Turned<'_, Self::Element>,
+        steps: &mut impl Steps,
+    ) -> [__m512; 16];
+
+    /// Stores the first rows of a column.
+    ///
+    /// # Safety
+    ///
+    /// The CPU must have AVX-512, and as many elements must be writable.
+    unsafe fn store_column(to: *mut Self::Element, column: __m512, rows: usize);
+
+    /// Finishes and stores up to [`ROWS`](Self::ROWS) rows.
     ///
     /// # Safety
     ///
     /// The CPU must have AVX-512, for bf16 with BF16. All rows must be readable, and every element writable where it goes.
-    unsafe fn store_turned(&self, turned: &Turned<'_, Self::Element>, steps: &mut impl Steps);
-}
-
-impl Turn for Nearest<f32> {
-    const ROWS: usize = 16;
-
     #[inline(always)]
-    unsafe fn store_turned(&self, turned: &Turned<'_, f32>, steps: &mut impl Steps) {
-        let [mask, _] = first_lanes(turned.distances.len());
-        // SAFETY: handed on from the caller; the mask leaves out rows that are not there.
+    unsafe fn store_turned(&self, turned: &Turned<'_, Self::Element>, steps: &mut impl Steps) {
+        let rows = turned.distances.len();
+        // SAFETY: handed on from the caller.
         unsafe {
-            let mut rows = [_mm512_setzero_ps(); 16];
-            for pair in 0..8 {
-                let two = steps.finished(turned.two_rows(2 * pair));
-                rows[2 * pair] = two[0];
-                rows[2 * pair + 1] = two[1];
-            }
-            let columns = transpose::turned::<Avx512F32>(rows);
-            for (column, &values) in columns.iter().enumerate().take(turned.columns) {
-                match turned.column(column) {
-                    (to, true) => _mm512_stream_ps(to, values),
-                    (to, false) => _mm512_mask_storeu_ps(to, mask, values),
+            if rows == Self::ROWS && turned.columns == Avx512F32::LANES {
+                for (column, values) in self.turned::<true>(turned, steps).into_iter().enumerate() {
+                    match turned.column(column) {
+                        (to, true) => _mm512_stream_ps(to.cast(), values),
+                        (to, false) => _mm512_storeu_ps(to.cast(), values),
+                    }
+                }
+            } else {
+                let columns = self.turned::<false>(turned, steps);
+                for (column, values) in columns.into_iter().enumerate().take(turned.columns) {
+                    Self::store_column(turned.column(column).0, values, rows);
                 }
             }
         }
+    }
+}
+
+impl Turn for Nearest<f32> {
+    #[inline(always)]
+    unsafe fn turned<const WHOLE: bool>(
+        &self,
+        turned: &Turned<'_, f32>,
+        steps: &mut impl Steps,
+    ) -> [__m512; 16] {
+        // SAFETY: handed on from the caller.
+        unsafe {
+            let mut rows = [_mm512_setzero_ps(); 16];
+            for pair in 0..8 {
+                let two = steps.finished(turned.two_rows::<WHOLE>(2 * pair));
+                rows[2 * pair] = two[0];
+                rows[2 * pair + 1] = two[1];
+            }
+            transpose::turned::<Avx512F32>(rows)
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn store_column(to: *mut f32, column: __m512, rows: usize) {
+        let [mask, _] = first_lanes(rows);
+        // SAFETY: handed on from the caller; the mask leaves out rows that are not there.
+        unsafe { _mm512_mask_storeu_ps(to, mask, column) };
     }
 }
 
@@ -94,29 +153,30 @@ impl Turn for Nearest<f32> {
 macro_rules! turn_halves {
     ($type:ty) => {
         impl Turn for Nearest<$type> {
-            const ROWS: usize = 32;
-
             #[inline(always)]
-            unsafe fn store_turned(&self, turned: &Turned<'_, $type>, steps: &mut impl Steps) {
-                let mask = below(turned.distances.len()) as __mmask32;
-                // SAFETY: handed on from the caller; the mask leaves out rows that are not there.
+            unsafe fn turned<const WHOLE: bool>(
+                &self,
+                turned: &Turned<'_, $type>,
+                steps: &mut impl Steps,
+            ) -> [__m512; 16] {
+                // SAFETY: handed on from the caller.
                 unsafe {
                     let in_turns = _mm512_loadu_si512(IN_TURNS.as_ptr().cast());
-                    let mut pairs = [_mm512_setzero_ps(); 16];
-                    for (pair, to) in pairs.iter_mut().enumerate() {
-                        let two = steps.finished(turned.two_rows(2 * pair));
+                    let pairs = sixteen!(|pair| {
+                        let two = steps.finished(turned.two_rows::<WHOLE>(2 * pair));
                         let two = <Self as Half>::narrowed(two);
-                        *to = _mm512_castsi512_ps(_mm512_permutexvar_epi16(in_turns, two));
-                    }
-                    let columns = transpose::turned::<Avx512F32>(pairs);
-                    for (column, &values) in columns.iter().enumerate().take(turned.columns) {
-                        match turned.column(column) {
-                            (to, true) => _mm512_stream_ps(to.cast(), values),
-                            (to, false) => {
-                                _mm512_mask_storeu_epi16(to.cast(), mask, _mm512_castps_si512(values));
-                            }
-                        }
-                    }
+                        _mm512_castsi512_ps(_mm512_permutexvar_epi16(in_turns, two))
+                    });
+                    transpose::turned::<Avx512F32>(pairs)
+                }
+            }
+
+            #[inline(always)]
+            unsafe fn store_column(to: *mut $type, column: __m512, rows: usize) {
+                // SAFETY: handed on from the caller; the mask leaves out rows that are not there.
+                unsafe {
+                    let mask = below(rows) as __mmask32;
+                    _mm512_mask_storeu_epi16(to.cast(), mask, _mm512_castps_si512(column));
                 }
             }
         }
@@ -142,51 +202,56 @@ impl<Q> Turn for Whole<Q>
 where
     Self: Bytes + Narrow<Element = Q>,
 {
-    const ROWS: usize = 64;
-
     #[inline(always)]
-    unsafe fn store_turned(&self, turned: &Turned<'_, Q>, steps: &mut impl Steps) {
-        let mask = below(turned.distances.len());
-        // SAFETY: handed on from the caller; the mask leaves out rows that are not there.
+    unsafe fn turned<const WHOLE: bool>(
+        &self,
+        turned: &Turned<'_, Q>,
+        steps: &mut impl Steps,
+    ) -> [__m512; 16] {
+        // SAFETY: handed on from the caller.
         unsafe {
             let in_turns = _mm512_broadcast_i32x4(_mm_loadu_si128(BYTES_IN_TURNS.as_ptr().cast()));
-            let mut fours = [_mm512_setzero_ps(); 16];
-            for (four, to) in fours.iter_mut().enumerate() {
-                let [a, b] = steps.finished(turned.two_rows(4 * four));
-                let [c, d] = steps.finished(turned.two_rows(4 * four + 2));
+            let fours = sixteen!(|four| {
+                let [a, b] = steps.finished(turned.two_rows::<WHOLE>(4 * four));
+                let [c, d] = steps.finished(turned.two_rows::<WHOLE>(4 * four + 2));
                 let bytes = self.narrowed([a, b, c, d]);
-                *to = _mm512_castsi512_ps(_mm512_shuffle_epi8(bytes, in_turns));
-            }
-            let columns = transpose::turned::<Avx512F32>(fours);
-            for (column, &values) in columns.iter().enumerate().take(turned.columns) {
-                match turned.column(column) {
-                    (to, true) => _mm512_stream_ps(to.cast(), values),
-                    (to, false) => _mm512_mask_storeu_epi8(to.cast(), mask, _mm512_castps_si512(values)),
-                }
-            }
+                _mm512_castsi512_ps(_mm512_shuffle_epi8(bytes, in_turns))
+            });
+            transpose::turned::<Avx512F32>(fours)
         }
+    }
+
+    #[inline(always)]
+    unsafe fn store_column(to: *mut Q, column: __m512, rows: usize) {
+        // SAFETY: handed on from the caller; the mask leaves out rows that are not there.
+        unsafe { _mm512_mask_storeu_epi8(to.cast(), below(rows), _mm512_castps_si512(column)) };
     }
 }
 
 /// Of four rows of four bytes, the first of each, the second of each, and so on.
 const BYTES_IN_TURNS: [u8; 16] = [0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15];
 
-/// All rows at their distances from a source, in blocks of as many as are turned at once and up to 16 columns, whose numbers come
-/// with them.
+/// All rows at their distances from a source, in blocks of up to as many as are turned at once and up to 16 columns, whose numbers come
+/// with them. To `stream`, the first block ends where a line does, if one does so for all columns.
 pub(super) fn blocks<'a, N: Turn>(
     (source, distances): (*const f32, &'a [isize]),
     columns: usize,
     (target, stride): (*mut N::Element, isize),
     stream: bool,
 ) -> impl Iterator<Item = (Range<usize>, Turned<'a, N::Element>)> {
-    distances.chunks(N::ROWS).enumerate().flat_map(move |(number, distances)| {
+    let lines = stream && stride % N::ROWS as isize == 0;
+    let to_line = Some(target.align_offset(LINE)).filter(|&rows| lines && rows < N::ROWS);
+    let (head, rest) = distances.split_at(to_line.unwrap_or(0).min(distances.len()));
+    let heads = head.chunks(N::ROWS).zip([0]);
+    let others = rest.chunks(N::ROWS).zip((head.len()..).step_by(N::ROWS));
+    heads.chain(others).flat_map(move |(distances, begin)| {
         (0..columns).step_by(Avx512F32::LANES).map(move |first| {
             let columns = first..columns.min(first + Avx512F32::LANES);
             let turned = Turned {
                 source: source.wrapping_add(first),
                 distances,
                 columns: columns.len(),
-                target: target.wrapping_add(number * N::ROWS).wrapping_offset(first as isize * stride),
+                target: target.wrapping_add(begin).wrapping_offset(first as isize * stride),
                 stride,
                 stream,
             };

@@ -157,15 +157,17 @@ impl Stretches {
         let member = |&(member, count): &(usize, usize)| (panels.place(0, member, 0) as isize, count);
         let members: Vec<(isize, usize)> = self.members.iter().map(member).collect();
         let count = self.spans[self.spans.len() - 1].count;
+        // Positions that all members have; behind them, only some do.
+        let of_all = members.iter().map(|&(_, count)| count).min().unwrap_or(0);
         self.distances.clear();
         for &first in &self.firsts {
-            for position in 0..count {
-                let place = places[first + position * self.number_stride];
-                for &(member, count) in &members {
-                    if position < count {
-                        self.distances.push(member + place);
-                    }
-                }
+            let places = places[first..].iter().step_by(self.number_stride).take(count);
+            for &place in places.clone().take(of_all) {
+                self.distances.extend(members.iter().map(|&(member, _)| member + place));
+            }
+            for (position, &place) in places.enumerate().skip(of_all) {
+                let there = members.iter().filter(|&&(_, count)| position < count);
+                self.distances.extend(there.map(|&(member, _)| member + place));
             }
         }
     }

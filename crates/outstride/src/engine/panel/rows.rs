@@ -1,6 +1,7 @@
 //! The positions of a task, and the tiles they are cut into.
 
 use std::cell::OnceCell;
+use std::ops::Range;
 
 use super::super::axis::Span;
 
@@ -11,13 +12,17 @@ pub(super) struct Positions {
     order: Vec<usize>,
     /// Per position and axis, its index. Axes are fastest. Found when somebody asks, which is seldom.
     indices: OnceCell<Vec<i64>>,
-    /// Per position, how far its input lies from that of index 0.
-    pub(super) inputs: Vec<isize>,
-    /// Per position, how far its outputs lie from those of index 0.
-    pub(super) outputs: Vec<isize>,
+    inputs: Offsets,
+    outputs: Offsets,
     pub(super) pieces: Vec<Piece>,
-    /// Per piece and axis, from the least to the greatest index. Axes are fastest.
-    extents: Vec<Span>,
+    /// Per piece and axis, from the least to the greatest index. Axes are fastest. Found when somebody asks.
+    extents: OnceCell<Vec<Span>>,
+}
+
+/// Per position, how far something lies from that of index 0. Found when somebody asks.
+struct Offsets {
+    strides: Vec<isize>,
+    offsets: OnceCell<Vec<isize>>,
 }
 
 /// Consecutive positions on consecutive rows of a tile.
@@ -31,23 +36,14 @@ pub(super) struct Piece {
 impl Positions {
     /// All positions of `spans`, the last axis of `order` fastest. Strides are from position to position.
     fn new(spans: &[Span], order: &[usize], input_strides: &[isize], output_strides: &[isize]) -> Self {
-        let count: usize = spans.iter().map(|span| span.count).product();
-        let mut inputs = Vec::with_capacity(count);
-        let mut outputs = Vec::with_capacity(count);
-        for_each_run(spans, order, |index, along| {
-            let (input, output) = (offset(index, input_strides), offset(index, output_strides));
-            let steps = 0..spans[along].count as isize;
-            inputs.extend(steps.clone().map(|step| input + step * input_strides[along]));
-            outputs.extend(steps.map(|step| output + step * output_strides[along]));
-        });
         Positions {
             spans: spans.to_vec(),
             order: order.to_vec(),
             indices: OnceCell::new(),
-            inputs,
-            outputs,
+            inputs: Offsets { strides: input_strides.to_vec(), offsets: OnceCell::new() },
+            outputs: Offsets { strides: output_strides.to_vec(), offsets: OnceCell::new() },
             pieces: Vec::new(),
-            extents: Vec::new(),
+            extents: OnceCell::new(),
         }
     }
 
@@ -60,10 +56,10 @@ impl Positions {
         most_rows: usize,
     ) -> Self {
         let mut positions = Positions::new(spans, order, input_strides, output_strides);
-        let count = positions.inputs.len();
+        let count = positions.len();
         let per_tile = count.div_ceil(count.div_ceil(most_rows).max(1)).max(1);
         for first in (0..count).step_by(per_tile) {
-            positions.push(Piece {
+            positions.pieces.push(Piece {
                 tile: first / per_tile,
                 row: 0,
                 first,
@@ -84,19 +80,24 @@ impl Positions {
     ) -> (Self, Vec<isize>) {
         let mut positions = Positions::new(spans, order, input_strides, output_strides);
         let Strips { strip, strips, pitch } = Strips::new(spans, order, input_strides, rows);
-        let count = positions.inputs.len();
+        let count = positions.len();
         let mut begins = Vec::new();
+        let mut extent = Vec::new();
         for first in (0..count).step_by(strip * strips) {
             let tile = begins.len();
             let len = (strips - 1) * pitch + strip;
-            begins.extend((0..len).step_by(rows).map(|row| positions.inputs[first] + row as isize));
+            extent.clear();
+            positions.extend_by_extent(first..first + 1, &mut extent);
+            let begin: isize =
+                extent.iter().zip(input_strides).map(|(span, stride)| span.first as isize * stride).sum();
+            begins.extend((0..len).step_by(rows).map(|row| begin + row as isize));
             for number in 0..strips {
                 let (mut done, at) = (0, number * pitch);
                 while done < strip {
                     let row = (at + done) % rows;
                     let count = (rows - row).min(strip - done);
                     let first = first + number * strip + done;
-                    positions.push(Piece { tile: tile + (at + done) / rows, row, first, count });
+                    positions.pieces.push(Piece { tile: tile + (at + done) / rows, row, first, count });
                     done += count;
                 }
             }
@@ -104,24 +105,38 @@ impl Positions {
         (positions, begins)
     }
 
-    fn push(&mut self, piece: Piece) {
-        let begin = self.extents.len();
-        self.extents.extend_from_slice(&self.spans);
-        let (mut first, mut last) = (piece.first, piece.first + piece.count - 1);
+    /// Appends, per axis, from the least to the greatest index of some positions.
+    pub(super) fn extend_by_extent(&self, positions: Range<usize>, extents: &mut Vec<Span>) {
+        let begin = extents.len();
+        extents.extend(self.spans.iter().copied());
+        let (mut first, mut last) = (positions.start, positions.end - 1);
         // Slower axes have one index; the first that has several has some of them, and faster ones have all.
-        let mut whole: usize = self.spans.iter().map(|span| span.count).product();
+        let mut whole = self.len();
         for &axis in &self.order {
             let span = self.spans[axis];
             whole /= span.count;
             let (least, greatest) = (first / whole, last / whole);
-            self.extents[begin + axis] =
-                Span { first: span.first + least as i64, count: greatest - least + 1 };
+            extents[begin + axis] = Span { first: span.first + least as i64, count: greatest - least + 1 };
             if least != greatest {
                 break;
             }
             (first, last) = (first % whole, last % whole);
         }
-        self.pieces.push(piece);
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.spans.iter().map(|span| span.count).product()
+    }
+
+    /// Per position, how far its input lies from that of index 0.
+    pub(super) fn inputs(&self) -> &[isize] {
+        self.inputs.get(&self.spans, &self.order)
+    }
+
+    /// Per position, how far its outputs lie from those of index 0.
+    pub(super) fn outputs(&self) -> &[isize] {
+        self.outputs.get(&self.spans, &self.order)
     }
 
     pub(super) fn tiles(&self) -> usize {
@@ -130,12 +145,11 @@ impl Positions {
 
     /// Per position, where its row begins among sums of so many columns, in tiles so far apart.
     pub(super) fn places(&self, tile_len: usize, width: usize) -> Vec<isize> {
-        let mut places = vec![0; self.outputs.len()];
+        let mut places = Vec::with_capacity(self.len());
+        // Pieces are in the order of their positions.
         for piece in &self.pieces {
-            let begin = piece.tile * tile_len + piece.row * width;
-            for (row, place) in places[piece.first..piece.first + piece.count].iter_mut().enumerate() {
-                *place = (begin + row * width) as isize;
-            }
+            let begin = (piece.tile * tile_len + piece.row * width) as isize;
+            places.extend((0..piece.count as isize).map(|row| begin + row * width as isize));
         }
         places
     }
@@ -143,14 +157,21 @@ impl Positions {
     /// Per axis, from the least to the greatest index of a piece.
     pub(super) fn extent(&self, piece: usize) -> &[Span] {
         let axes = self.spans.len();
-        &self.extents[piece * axes..(piece + 1) * axes]
+        let extents = self.extents.get_or_init(|| {
+            let mut extents = Vec::with_capacity(self.pieces.len() * axes);
+            for piece in &self.pieces {
+                self.extend_by_extent(piece.first..piece.first + piece.count, &mut extents);
+            }
+            extents
+        });
+        &extents[piece * axes..(piece + 1) * axes]
     }
 
     /// The index of a position along every axis.
     pub(super) fn index(&self, position: usize) -> &[i64] {
         let axes = self.spans.len();
         let indices = self.indices.get_or_init(|| {
-            let mut indices = Vec::with_capacity(self.inputs.len() * axes);
+            let mut indices = Vec::with_capacity(self.len() * axes);
             for_each_run(&self.spans, &self.order, |index, along| {
                 for step in 0..self.spans[along].count {
                     let at = indices.len() + along;
@@ -161,6 +182,20 @@ impl Positions {
             indices
         });
         &indices[position * axes..(position + 1) * axes]
+    }
+}
+
+impl Offsets {
+    fn get(&self, spans: &[Span], order: &[usize]) -> &[isize] {
+        self.offsets.get_or_init(|| {
+            let mut offsets = Vec::with_capacity(spans.iter().map(|span| span.count).product());
+            for_each_run(spans, order, |index, along| {
+                let first = offset(index, &self.strides);
+                let steps = 0..spans[along].count as isize;
+                offsets.extend(steps.map(|step| first + step * self.strides[along]));
+            });
+            offsets
+        })
     }
 }
 

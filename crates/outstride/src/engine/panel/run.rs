@@ -7,7 +7,7 @@ use super::super::channels::Input;
 use super::super::problem::Problem;
 use super::super::scratch::{BoxOfCall, Scratch};
 use super::bundle::Bundle;
-use super::matrix::{MatrixSums, PartsInput, PartsScratch, RowBlocksOfBundle, Then, padded_tiles};
+use super::matrix::{MatrixSums, PartsInput, PartsScratch, RowBlocks, Then, padded_tiles};
 use super::planes::{Finished, Stretches, TurnedWrite};
 use super::rows::Positions;
 use super::shared_planes::store_shared_planes;
@@ -110,7 +110,7 @@ impl PanelPlan {
             });
             let site = Site { problem, group: task.group, bundle, spans, positions };
             let from = MatrixSums { site: &site, begins, input: &input, weights, session: &session };
-            let mut row_blocks = RowBlocksOfBundle::default();
+            let mut row_blocks = RowBlocks::default();
             let share = self.share(bundle.panels(), task.split);
             let mut first = share.start;
             while first < share.end {

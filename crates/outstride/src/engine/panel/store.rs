@@ -46,7 +46,7 @@ impl<'a, T: Real> PositionStore<'a, T> {
         }
         let rows = match runs[..] {
             [Run { column: 0, len, offset, stride: 1 }] if !member.shared && prepared.scales.is_none() => {
-                problem.y.rows(base + offset, &site.positions.outputs, len)
+                problem.y.rows(base + offset, site.positions.outputs(), len)
             }
             _ => None,
         };
@@ -66,7 +66,7 @@ impl<'a, T: Real> PositionStore<'a, T> {
     pub(super) fn rows_of_tile(&self, tile: usize) -> Option<PanelRows<'_, T>> {
         let positions = self.site.positions;
         let piece = &positions.pieces[tile];
-        self.rows(&positions.outputs[piece.first..piece.first + piece.count])
+        self.rows(&positions.outputs()[piece.first..piece.first + piece.count])
     }
 
     /// Stores the sums of some pieces, given those of their tiles from `first` on, `tile_len` apart.
@@ -75,7 +75,7 @@ impl<'a, T: Real> PositionStore<'a, T> {
         for number in pieces {
             let piece = &positions.pieces[number];
             let sums = &sums[(piece.tile - first) * tile_len + piece.row * self.width..];
-            let outputs = &positions.outputs[piece.first..piece.first + piece.count];
+            let outputs = &positions.outputs()[piece.first..piece.first + piece.count];
             if is_interior(problem, self.member, positions.extent(number)) {
                 store_rows(problem, &self.runs, self.base, outputs, sums, self.width);
             } else {

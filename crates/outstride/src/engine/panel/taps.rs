@@ -65,7 +65,7 @@ impl<T: Real> Taps<T> {
     /// Points at a block of channels where all taps of all rows find inputs.
     fn point_inside(&mut self, positions: &Positions, tile: usize, origin: *const T) {
         let &Piece { first, count, .. } = &positions.pieces[tile];
-        let offsets = &positions.inputs[first..first + count];
+        let offsets = &positions.inputs()[first..first + count];
         self.numbers.clear();
         self.numbers.extend(0..self.distances.len());
         self.make_room(self.distances.len());
@@ -156,7 +156,7 @@ impl<T: Real> Taps<T> {
         }
         self.numbers.push(number);
         let &Piece { first, count, .. } = &positions.pieces[tile];
-        let offsets = &positions.inputs[first..first + count];
+        let offsets = &positions.inputs()[first..first + count];
         let counter = &self.counter;
         let rows = &mut self.taps[tap].rows;
         point_rows(rows, origin.wrapping_offset(distance), offsets, &self.zeros);

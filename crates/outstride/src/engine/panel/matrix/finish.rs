@@ -15,7 +15,7 @@ use super::super::exact::Exact;
 use super::super::planes::{TurnedRows, TurnedWrite};
 use super::super::store::PositionStore;
 use super::super::sums::{PanelGroup, Prepared};
-use super::{Grain, MatrixSums, RowBlock, RowBlocksOfBundle, row_tiles};
+use super::{Grain, MatrixSums, RowBlocks, Rows, row_tiles};
 
 /// How some columns of sums are finished and stored in one pass.
 pub(super) struct OnTheWay<'a> {
@@ -61,24 +61,18 @@ impl<'a> OnTheWay<'a> {
         }
     }
 
-    /// The rows of a block that go this way, given their sums, perhaps others to go beside, and where their outputs lie.
+    /// The rows of a block that go this way, given their sums, perhaps others to go beside, and where outputs lie and between which
+    /// of them all are.
     #[inline]
     pub(super) fn rows<'r>(
         &self,
         sums: &'r [f32],
         beside: Option<&'r [f32]>,
-        (block, rows): (&RowBlock, &'r [u16]),
-        outputs: &'r [isize],
+        rows: &'r [u16],
+        (distances, range): (&'r [isize], (isize, isize)),
     ) -> FinishedRows<'r> {
-        FinishedRows {
-            sums: &sums[self.columns.start..],
-            beside,
-            pitch: self.pitch,
-            rows,
-            distances: &outputs[block.positions.clone()],
-            range: block.outputs,
-            columns: self.columns.len(),
-        }
+        let (sums, columns) = (&sums[self.columns.start..], self.columns.len());
+        FinishedRows { sums, beside, pitch: self.pitch, rows, distances, range, columns }
     }
 
     /// Finishes rows. Returns whether it could; otherwise what was stored is of no use.
@@ -171,7 +165,7 @@ impl<T: Real> MatrixSums<'_, T> {
         &self,
         member: &Member,
         prepared: &Prepared<'_, T>,
-        rows: (&RowBlock, &[u16]),
+        rows: Rows<'_>,
         store: Option<&PositionStore<'_, T>>,
         out: &mut [T],
     ) {
@@ -185,17 +179,17 @@ impl<T: Real> MatrixSums<'_, T> {
         &self,
         member: &Member,
         prepared: &Prepared<'_, T>,
-        (block, rows): (&RowBlock, &[u16]),
+        rows: Rows<'_>,
         store: Option<&PositionStore<'_, T>>,
         out: &mut [T],
     ) {
         let Problem { filter, finish, .. } = self.site.problem;
         match self.scales(prepared) {
             Some(scales) => finish.apply_to_integers(filter.kernels, out, scales, self.session),
-            None => self.finish_parts(member, prepared, (block, rows), out),
+            None => self.finish_parts(member, prepared, rows, out),
         }
         if let Some(store) = store {
-            store.store(block.pieces.clone(), block.first, out, TILE_ROWS * prepared.width());
+            store.store(rows.pieces(), rows.first, out, TILE_ROWS * prepared.width());
         }
     }
 
@@ -203,17 +197,18 @@ impl<T: Real> MatrixSums<'_, T> {
     fn store_at_once(
         &self,
         store: &PositionStore<'_, T>,
-        rows: (&RowBlock, &[u16]),
+        rows: Rows<'_>,
         prepared: &Prepared<'_, T>,
         out: &[T],
     ) -> bool {
         let (Some(sums), Some(ways)) = (T::as_f32(out), self.ways(store, prepared)) else { return false };
+        let outputs = rows.outputs(self.site.positions.outputs(), self.session);
         // SAFETY: the rows of a block are among its sums. Each output belongs to one position of one phase, and each task has
         // its own positions and panels, and settles what it streams.
         let finish = |way: &OnTheWay<'_>| unsafe {
-            way.finish(self.session, &way.rows(sums, None, rows, &self.site.positions.outputs))
+            way.finish(self.session, &way.rows(sums, None, rows.rows, outputs))
         };
-        rows.0.is_interior && ways.iter().all(finish)
+        rows.is_interior && ways.iter().all(finish)
     }
 
     /// How the sums of a panel are finished and stored in one pass each, where all outputs are inside; not at all if there may be
@@ -260,16 +255,16 @@ impl<T: Real> MatrixSums<'_, T> {
     pub(in crate::engine::panel) fn finish_all(
         &self,
         panels: &PanelGroup<'_, T>,
-        row_blocks: &RowBlocksOfBundle,
+        row_blocks: &RowBlocks,
         sums: &mut [T],
     ) {
         for (number, member) in self.site.bundle.members.iter().enumerate() {
             let prepared = panels.panel(0, number);
             let row_blocks = row_blocks.of_member(number);
-            for block in &row_blocks.blocks {
-                let place = panels.place(0, number, block.first);
+            for block in 0..row_blocks.len() {
+                let place = panels.place(0, number, row_blocks.first_tile(block));
                 let out = &mut sums[place..place + row_tiles(prepared) * panels.tile_len()];
-                self.finish(member, prepared, (block, row_blocks.rows(block)), None, out);
+                self.finish(member, prepared, row_blocks.block(block), None, out);
             }
         }
     }
@@ -280,13 +275,7 @@ impl<T: Real> MatrixSums<'_, T> {
     }
 
     /// Adds the bias, replaces what tiles cannot compute, and activates.
-    fn finish_parts(
-        &self,
-        member: &Member,
-        prepared: &Prepared<'_, T>,
-        rows: (&RowBlock, &[u16]),
-        out: &mut [T],
-    ) {
+    fn finish_parts(&self, member: &Member, prepared: &Prepared<'_, T>, rows: Rows<'_>, out: &mut [T]) {
         let Problem { filter, finish, .. } = self.site.problem;
         let tiny = self.has_tiny();
         // The bias hides what vanished.
@@ -315,7 +304,7 @@ impl<T: Real> MatrixSums<'_, T> {
         &self,
         member: &Member,
         prepared: &Prepared<'_, T>,
-        (block, rows): (&RowBlock, &[u16]),
+        rows: Rows<'_>,
         out: &[T],
     ) -> Vec<(usize, usize, Vec<bool>)> {
         let (zero, tiny, vanishing) =
@@ -323,7 +312,7 @@ impl<T: Real> MatrixSums<'_, T> {
         let exact = Exact { site: self.site, member, prepared };
         let width = prepared.width();
         let mut found = Vec::new();
-        for (&row, position) in rows.iter().zip(block.positions.clone()) {
+        for (&row, position) in rows.rows.iter().zip(rows.positions()) {
             let at = usize::from(row) * width;
             let sums = &out[at..at + width];
             if sums.iter().all(|sum| sum.is_finite() && sum.magnitude() >= vanishing) {

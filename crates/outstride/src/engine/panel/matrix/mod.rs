@@ -21,8 +21,8 @@ use super::run::Site;
 use super::store::PositionStore;
 use super::sums::{PanelGroup, Prepared};
 pub(super) use input::{PartsInput, PartsScratch, parts_len};
-use row_blocks::RowBlocks;
-pub(super) use row_blocks::{RowBlock, RowBlocksOfBundle};
+use row_blocks::MemberBlocks;
+pub(super) use row_blocks::{RowBlocks, Rows};
 use waiting::Waiting;
 use weights::StepBlocks;
 
@@ -69,7 +69,7 @@ struct Job<'a, T: Real> {
     prepared: &'a Prepared<'a, T>,
     /// Of all panels of the filter.
     number: usize,
-    row_blocks: &'a RowBlocks,
+    row_blocks: MemberBlocks<'a>,
     blocks: StepBlocks,
     weights: &'a [u16],
     /// Weights that will be read after this job.
@@ -122,11 +122,11 @@ impl<T: Real> MatrixSums<'_, T> {
         range: Range<usize>,
         after: Option<usize>,
         panels: &PanelGroup<'_, T>,
-        row_blocks: &mut RowBlocksOfBundle,
+        row_blocks: &mut RowBlocks,
         then: &Then<'_, T>,
         sums: &mut [T],
     ) {
-        row_blocks.prepare(self.site, row_tiles(panels.panel(0, 0)), self.session);
+        row_blocks.prepare(self.site, row_tiles(panels.panel(0, 0)));
         let members = &self.site.bundle.members;
         let weights_of = |number: usize| self.weights.panel(self.site.group, number);
         let job = |index: usize| {
@@ -173,9 +173,9 @@ impl<T: Real> MatrixSums<'_, T> {
             let begin = if stores { 0 } else { job.place };
             for block in 0..job.blocks.len() {
                 let stream = job.block_range(block).len() * size_of::<u16>() > PASSING_BYTES;
-                for rows in 0..job.row_blocks.blocks.len() {
+                for rows in 0..job.row_blocks.len() {
                     self.find_steps(job, rows, block);
-                    let place = begin + job.row_blocks.blocks[rows].first * panels.tile_len();
+                    let place = begin + job.row_blocks.first_tile(rows) * panels.tile_len();
                     let out = &mut sums[place..place + job.rows_len()];
                     self.multiply(job, &self.block(job, (rows, block), stream, out));
                     if block + 1 == job.blocks.len() && !matches!(then, Then::Leave) {
@@ -192,7 +192,7 @@ impl<T: Real> MatrixSums<'_, T> {
         let units = self.units(jobs);
         let weights: usize = jobs.iter().map(|job| size_of_val(job.weights)).sum();
         // All members have the same positions.
-        let blocks = jobs.first().map_or(0, |job| job.row_blocks.blocks.len());
+        let blocks = jobs.first().map_or(0, |job| job.row_blocks.len());
         let len = jobs.iter().map(Job::rows_len).max().unwrap_or(0);
         let jobs_at_once = units.iter().map(|unit| unit.jobs.len()).max().unwrap_or(0);
         let (mut out, mut waiting) = sums.split_at_mut(jobs_at_once * len);
@@ -225,17 +225,17 @@ impl<T: Real> MatrixSums<'_, T> {
 
     /// Finds what a job multiplies at a block of rows with a block of channels.
     fn find_steps(&self, job: &mut Job<'_, T>, rows: usize, block: usize) {
-        let rows = &job.row_blocks.blocks[rows];
-        if job.steps.found_for == Some((rows.windows, block)) {
+        let number = job.row_blocks.windows_of(rows);
+        if job.steps.found_for == Some((number, block)) {
             return;
         }
-        let windows = job.row_blocks.windows(rows);
+        let windows = job.row_blocks.windows(number);
         let weights = &job.weights[job.block_range(block)];
         let step_len = self.weights.step_len(job.prepared.panel);
         let Steps { steps, columns, found_for } = &mut job.steps;
         self.plan_steps(job.member, job.blocks.block(block), weights, step_len, windows, steps);
         self.take_zeros_away(job.member, job.number, job.prepared, windows, columns);
-        *found_for = Some((rows.windows, block));
+        *found_for = Some((number, block));
     }
 
     /// The products of a block of rows and a block of channels, whose steps were found.
@@ -247,7 +247,7 @@ impl<T: Real> MatrixSums<'_, T> {
         stream: bool,
         out: &mut [T],
     ) -> MatrixBlock<'b> {
-        let rows = &job.row_blocks.blocks[number];
+        let first = job.row_blocks.first_tile(number);
         let Steps { steps, columns, .. } = &job.steps;
         let behind = job.block_range(block).end;
         let next = if behind < job.weights.len() { &job.weights[behind..] } else { job.following };
@@ -258,7 +258,7 @@ impl<T: Real> MatrixSums<'_, T> {
         let last = self.begins.len() - 1;
         MatrixBlock {
             // Behind the last tile, that one again.
-            rows: std::array::from_fn(|tile| self.input.row(self.begins[(rows.first + tile).min(last)])),
+            rows: std::array::from_fn(|tile| self.input.row(self.begins[(first + tile).min(last)])),
             part_stride: self.input.part_stride,
             steps,
             fetch: fetch.map_or(std::ptr::null(), <[u16]>::as_ptr),

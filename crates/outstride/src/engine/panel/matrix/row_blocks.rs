@@ -1,5 +1,6 @@
 //! Tiles of rows that are computed at once, and the taps that meet the input there.
 
+use std::cell::OnceCell;
 use std::ops::Range;
 
 use outstride_kernels::{MatrixSession, Real, TILE_ROWS};
@@ -8,136 +9,183 @@ use super::super::super::axis::{EngineAxis, Span, all_meet, meeting};
 use super::super::run::Site;
 use super::super::store::is_interior;
 
-/// All row blocks of a member. The same for all of its panels of one width.
-pub(super) struct RowBlocks {
-    member: usize,
+/// The row blocks of a bundle, for panels of one width.
+#[derive(Default)]
+pub(in crate::engine::panel) struct RowBlocks {
     /// Tiles of a block.
     tiles: usize,
-    pub(super) blocks: Vec<RowBlock>,
+    blocks: Vec<RowBlock>,
     /// Per position, its row within its block.
     rows: Vec<u16>,
+    members: Vec<OfMember>,
+}
+
+/// A block of tiles, the same for all members. Few bytes, for they are read again for every panel.
+struct RowBlock {
+    /// The pieces that lie on its tiles.
+    pieces: Range<usize>,
+    positions: Range<usize>,
+    /// Between which of them all distances of their outputs are. Found when somebody asks.
+    outputs: OnceCell<(isize, isize)>,
+}
+
+/// What differs from member to member.
+struct OfMember {
     /// Different windows, of every axis each.
     windows: Vec<Vec<Range<usize>>>,
+    blocks: Vec<BlockOfMember>,
 }
 
-/// A block of tiles. Few bytes, for they are read again for every panel.
-pub(in crate::engine::panel) struct RowBlock {
+#[derive(Clone, Copy)]
+struct BlockOfMember {
+    /// Which of the windows are its own: per axis, the taps that meet the input at some of its positions.
+    windows: usize,
+    /// Whether all outputs of all positions lie inside the output.
+    is_interior: bool,
+}
+
+/// The row blocks of a member.
+#[derive(Clone, Copy)]
+pub(super) struct MemberBlocks<'a> {
+    all: &'a RowBlocks,
+    own: &'a OfMember,
+}
+
+/// A block of rows of a member.
+#[derive(Clone, Copy)]
+pub(in crate::engine::panel) struct Rows<'a> {
+    block: &'a RowBlock,
     /// Its first tile.
     pub(in crate::engine::panel) first: usize,
-    /// The pieces that lie on its tiles.
-    pub(in crate::engine::panel) pieces: Range<usize>,
-    pub(in crate::engine::panel) positions: Range<usize>,
-    /// Between which of them all distances of their outputs are.
-    pub(super) outputs: (isize, isize),
-    /// Whether all outputs of all positions lie inside the output.
+    /// Per position, its row.
+    pub(in crate::engine::panel) rows: &'a [u16],
     pub(in crate::engine::panel) is_interior: bool,
-    /// Which of the windows are its own: per axis, the taps that meet the input at some of its positions.
-    pub(super) windows: usize,
 }
 
-/// The row blocks of every member of a bundle.
-#[derive(Default)]
-pub(in crate::engine::panel) struct RowBlocksOfBundle(Vec<RowBlocks>);
-
-impl RowBlocksOfBundle {
-    /// Finds those of every member, so many tiles each, unless they are known.
-    pub(super) fn prepare<T: Real>(&mut self, site: &Site<'_, T>, tiles: usize, session: &MatrixSession) {
-        if self.0.iter().all(|blocks| blocks.tiles == tiles) && !self.0.is_empty() {
-            return;
-        }
-        let of_member = |member| RowBlocks::new(site, member, tiles, session);
-        self.0 = (0..site.bundle.members.len()).map(of_member).collect();
+impl Rows<'_> {
+    pub(super) fn pieces(&self) -> Range<usize> {
+        self.block.pieces.clone()
     }
 
-    pub(super) fn of_member(&self, member: usize) -> &RowBlocks {
-        &self.0[member]
+    pub(super) fn positions(&self) -> Range<usize> {
+        self.block.positions.clone()
+    }
+
+    /// The outputs of the block, of those of all positions, and between which of them they are.
+    #[inline]
+    pub(super) fn outputs<'o>(
+        &self,
+        all: &'o [isize],
+        session: &MatrixSession,
+    ) -> (&'o [isize], (isize, isize)) {
+        let own = &all[self.block.positions.clone()];
+        (own, *self.block.outputs.get_or_init(|| session.range_of(own)))
     }
 }
 
 impl RowBlocks {
-    fn new<T: Real>(site: &Site<'_, T>, member: usize, tiles: usize, session: &MatrixSession) -> Self {
+    /// Finds the blocks of so many tiles, unless they are known.
+    pub(super) fn prepare<T: Real>(&mut self, site: &Site<'_, T>, tiles: usize) {
+        if self.tiles == tiles {
+            return;
+        }
+        *self = RowBlocks { tiles, ..RowBlocks::default() };
         let all = &site.positions.pieces;
-        let mut blocks = RowBlocks {
-            member,
-            tiles,
-            blocks: Vec::with_capacity(site.positions.tiles().div_ceil(tiles)),
-            rows: Vec::with_capacity(site.positions.outputs.len()),
-            windows: Vec::new(),
-        };
-        let everywhere = blocks.windows_everywhere(site);
-        blocks.windows.extend(everywhere.clone());
+        self.blocks.reserve(site.positions.tiles().div_ceil(tiles));
+        self.rows.reserve(site.positions.len());
+        // Per block and axis, from the least to the greatest index.
+        let mut extents = Vec::new();
         let mut start = 0;
         while start < all.len() {
-            let first = blocks.blocks.len() * tiles;
+            let first = self.blocks.len() * tiles;
             let count = all[start..].iter().take_while(|piece| piece.tile < first + tiles).count();
-            let pieces = start..start + count;
-            let begin = blocks.rows.len();
-            for piece in &all[pieces.clone()] {
+            let begin = self.rows.len();
+            for piece in &all[start..start + count] {
                 let row = ((piece.tile - first) * TILE_ROWS + piece.row) as u16;
-                blocks.rows.extend(row..row + piece.count as u16);
+                self.rows.extend(row..row + piece.count as u16);
             }
-            let windows =
-                if everywhere.is_some() { 0 } else { blocks.number_of_windows(site, pieces.clone()) };
-            let is_interior = |piece: usize| {
-                is_interior(site.problem, &site.bundle.members[member], site.positions.extent(piece))
-            };
-            blocks.blocks.push(RowBlock {
-                first,
-                is_interior: pieces.clone().all(is_interior),
-                pieces,
-                positions: begin..blocks.rows.len(),
-                outputs: session.range_of(&site.positions.outputs[begin..blocks.rows.len()]),
-                windows,
-            });
+            let positions = begin..self.rows.len();
+            site.positions.extend_by_extent(positions.clone(), &mut extents);
+            self.blocks.push(RowBlock { pieces: start..start + count, positions, outputs: OnceCell::new() });
             start += count;
         }
-        blocks
+        let of_member = |member| OfMember::new(site, member, &extents);
+        self.members = (0..site.bundle.members.len()).map(of_member).collect();
     }
 
-    /// The windows of all blocks, if all taps meet the input at all positions.
-    fn windows_everywhere<T: Real>(&self, site: &Site<'_, T>) -> Option<Vec<Range<usize>>> {
-        let member = &site.bundle.members[self.member];
-        let everywhere = |(axis, span): (usize, &Span)| {
-            let deltas = &member.deltas[axis];
-            let read = Span { first: span.first + member.spans[axis].first, ..*span };
-            let inside = Span { first: 0, count: site.problem.axes[axis].input };
-            all_meet(deltas, inside).contains(&read).then_some(0..deltas.len())
+    pub(super) fn of_member(&self, member: usize) -> MemberBlocks<'_> {
+        MemberBlocks { all: self, own: &self.members[member] }
+    }
+}
+
+impl OfMember {
+    /// Given the extents of every block.
+    fn new<T: Real>(site: &Site<'_, T>, member: usize, extents: &[Span]) -> Self {
+        let mut own = OfMember { windows: Vec::new(), blocks: Vec::new() };
+        let everywhere = windows_everywhere(site, member);
+        own.windows.extend(everywhere.clone());
+        let block = |extent: &[Span]| BlockOfMember {
+            windows: if everywhere.is_some() { 0 } else { own.number_of_windows(site, member, extent) },
+            is_interior: is_interior(site.problem, &site.bundle.members[member], extent),
         };
-        site.spans.iter().enumerate().map(everywhere).collect()
+        own.blocks = extents.chunks_exact(site.spans.len()).map(block).collect();
+        own
     }
 
-    /// The number of the windows of some pieces.
-    fn number_of_windows<T: Real>(&mut self, site: &Site<'_, T>, pieces: Range<usize>) -> usize {
-        let member = &site.bundle.members[self.member];
+    /// The number of the windows of some positions.
+    fn number_of_windows<T: Real>(&mut self, site: &Site<'_, T>, member: usize, extent: &[Span]) -> usize {
+        let member = &site.bundle.members[member];
         let window = |(axis, of): (usize, &EngineAxis<'_>)| {
-            let empty = Span { first: 0, count: 0 };
-            let hull =
-                pieces.clone().fold(empty, |hull, piece| hull.hull(&site.positions.extent(piece)[axis]));
-            let read = Span { first: hull.first + member.spans[axis].first, ..hull };
+            let read = Span { first: extent[axis].first + member.spans[axis].first, ..extent[axis] };
             meeting(&member.deltas[axis], read, Span { first: 0, count: of.input })
         };
-        let windows: Vec<Range<usize>> = site.problem.axes.iter().enumerate().map(window).collect();
+        let windows = || site.problem.axes.iter().enumerate().map(window);
         // Most often those of the block before.
-        let known = self.windows.iter().rposition(|known| *known == windows);
+        let known = self.windows.iter().rposition(|known| known.iter().cloned().eq(windows()));
         known.unwrap_or_else(|| {
-            self.windows.push(windows);
+            self.windows.push(windows().collect());
             self.windows.len() - 1
         })
     }
+}
 
-    /// A block, and per position of it, its row.
-    pub(super) fn block(&self, index: usize) -> (&RowBlock, &[u16]) {
-        let block = &self.blocks[index];
-        (block, self.rows(block))
+/// The windows of all blocks of a member, if all taps meet the input at all positions.
+fn windows_everywhere<T: Real>(site: &Site<'_, T>, member: usize) -> Option<Vec<Range<usize>>> {
+    let member = &site.bundle.members[member];
+    let everywhere = |(axis, span): (usize, &Span)| {
+        let deltas = &member.deltas[axis];
+        let read = Span { first: span.first + member.spans[axis].first, ..*span };
+        let inside = Span { first: 0, count: site.problem.axes[axis].input };
+        all_meet(deltas, inside).contains(&read).then_some(0..deltas.len())
+    };
+    site.spans.iter().enumerate().map(everywhere).collect()
+}
+
+impl<'a> MemberBlocks<'a> {
+    pub(super) fn len(self) -> usize {
+        self.all.blocks.len()
     }
 
-    /// Per position of a block, its row.
-    pub(super) fn rows(&self, block: &RowBlock) -> &[u16] {
-        &self.rows[block.positions.clone()]
+    /// The first tile of a block.
+    pub(super) fn first_tile(self, index: usize) -> usize {
+        index * self.all.tiles
     }
 
-    /// Per axis, the taps that meet the input at some positions of a block.
-    pub(super) fn windows(&self, block: &RowBlock) -> &[Range<usize>] {
-        &self.windows[block.windows]
+    #[inline]
+    pub(super) fn block(self, index: usize) -> Rows<'a> {
+        let block = &self.all.blocks[index];
+        let rows = &self.all.rows[block.positions.clone()];
+        let is_interior = self.own.blocks[index].is_interior;
+        Rows { block, first: self.first_tile(index), rows, is_interior }
+    }
+
+    /// The number of the windows of a block.
+    pub(super) fn windows_of(self, index: usize) -> usize {
+        self.own.blocks[index].windows
+    }
+
+    /// Per axis, the taps that meet the input at some positions.
+    pub(super) fn windows(self, number: usize) -> &'a [Range<usize>] {
+        &self.own.windows[number]
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use outstride_kernels::{FinishedRows, MatrixBlock, Real};
+use outstride_kernels::{FinishedRows, MatrixBlock, MatrixSession, Real};
 
 use super::finish::OnTheWay;
 use super::{Job, MatrixSums};
@@ -41,9 +41,13 @@ impl<'w, 'a, T: Real> Waiting<'w, 'a, T> {
 
     /// How the rows are stored in one pass, given where all positions are stored; not if some outputs are outside.
     #[inline]
-    fn on_the_way<'r>(&'r self, outputs: &'r [isize]) -> Option<(&'r OnTheWay<'a>, FinishedRows<'r>)> {
+    fn on_the_way<'r>(
+        &'r self,
+        outputs: &'r [isize],
+        session: &MatrixSession,
+    ) -> Option<(&'r OnTheWay<'a>, FinishedRows<'r>)> {
         let way = self.unit.way.as_ref()?;
-        if !self.jobs.iter().all(|job| job.row_blocks.blocks[self.rows].is_interior) {
+        if !self.jobs.iter().all(|job| job.row_blocks.block(self.rows).is_interior) {
             return None;
         }
         let rows = self.jobs[0].row_blocks.block(self.rows);
@@ -55,7 +59,7 @@ impl<'w, 'a, T: Real> Waiting<'w, 'a, T> {
                 if self.unit.swapped { (second, Some(first)) } else { (first, Some(second)) }
             }
         };
-        Some((way, way.rows(sums, beside, rows, outputs)))
+        Some((way, way.rows(sums, beside, rows.rows, rows.outputs(outputs, session))))
     }
 }
 
@@ -95,7 +99,7 @@ impl<T: Real> MatrixSums<'_, T> {
         blocks: &[MatrixBlock<'_>],
         waiting: &Waiting<'_, '_, T>,
     ) -> bool {
-        let Some((way, rows)) = waiting.on_the_way(&self.site.positions.outputs) else {
+        let Some((way, rows)) = waiting.on_the_way(self.site.positions.outputs(), self.session) else {
             blocks.iter().for_each(|block| self.multiply(job, block));
             return false;
         };
@@ -106,10 +110,11 @@ impl<T: Real> MatrixSums<'_, T> {
 
     /// Stores what waits, now.
     pub(super) fn store_now(&self, waiting: Waiting<'_, '_, T>) {
-        let stored = waiting.on_the_way(&self.site.positions.outputs).is_some_and(|(way, rows)| {
-            // SAFETY: as in `store_at_once`.
-            unsafe { way.finish(self.session, &rows) }
-        });
+        let stored =
+            waiting.on_the_way(self.site.positions.outputs(), self.session).is_some_and(|(way, rows)| {
+                // SAFETY: as in `store_at_once`.
+                unsafe { way.finish(self.session, &rows) }
+            });
         if !stored {
             self.store_slowly(waiting);
         }

@@ -93,7 +93,7 @@ impl Tiles {
         width: usize,
     ) -> (&[usize], &[isize]) {
         if self.outputs.is_empty() {
-            let output = |&number: &usize| positions.outputs.get(number).copied().unwrap_or_default();
+            let output = |&number: &usize| positions.outputs().get(number).copied().unwrap_or_default();
             self.outputs = self.numbers.iter().map(output).collect();
         }
         if self.width != width {
