@@ -73,7 +73,7 @@ impl Roofline {
         let kernels = kernels::<T>(isa).context("every build has the portable kernels")?;
         let arithmetic = flops(team, 1 << 18, |rounds| Some(kernels.probe_arithmetic(rounds)));
         let arithmetic = arithmetic.context("every instruction set has a probe")?;
-        let tiles = flops(team, 1 << 12, |rounds| kernels.probe_matrix_tiles(dtype, rounds));
+        let tiles = flops(team, 1 << 9, |rounds| kernels.probe_matrix_tiles(dtype, rounds));
         let part = FOOTPRINTS[FOOTPRINTS.len() - 1] / size_of::<T>() / team.threads();
         let memory: Vec<Mutex<Vec<T>>> =
             (0..team.threads()).map(|_| Mutex::new(vec![T::default(); part])).collect();

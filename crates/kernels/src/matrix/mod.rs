@@ -36,6 +36,10 @@ pub const TINY: f32 = 1.0 / (1u64 << 40) as f32;
 /// Sums above this do not feel what tiles took for zero.
 pub const VANISHING: f32 = TINY / (1 << 24) as f32;
 
+/// Sums of products of numbers that are not [tiny](TINY), with a bias of zero or from this on, are zero or at least the smallest normal
+/// number: numbers from `TINY` on are multiples of 2⁻⁶³, their products of 2⁻¹²⁶, and so is such a bias.
+pub const LEAST_BIAS: f32 = TINY * TINY;
+
 /// A product of tiles: 32 channels of some positions by the weights of these channels.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]

@@ -178,24 +178,28 @@ impl MatrixSession {
         unsafe { (self.blocks(pieces, column_tiles).multiply)(block) }
     }
 
-    /// Does nothing but products of tiles in the first-level cache, `rounds` times eight steps, and returns how many
+    /// Does nothing but products of tiles in the first-level cache, `rounds` times 64 steps, and returns how many
     /// operations on whole numbers of a type that was.
     pub(crate) fn probe(&self, dtype: DType, rounds: usize) -> u128 {
-        const STEPS: usize = 8;
-        let part_stride = 2 * TILE_ROWS * PART_ROW;
-        let inputs = vec![0u16; PARTS * part_stride];
-        let weights = vec![0u16; PARTS * part_stride];
+        const STEPS: usize = 64;
+        /// A row of a tile, which begins with a line as those of inputs and weights do.
+        #[derive(Clone, Copy)]
+        #[repr(align(64))]
+        struct Row(#[expect(dead_code, reason = "read by kernels")] [u16; PART_ROW]);
+        // No zeros, which take less power; of any type, numbers near one.
+        let numbers: [u16; PART_ROW] = std::array::from_fn(|index| 0x3f00 + (index as u16 * 37) % 0x80);
+        let rows = vec![Row(numbers); PARTS * 2 * TILE_ROWS];
         let mut out = vec![0.0f32; 4 * TILE_ROWS * TILE_ROWS];
-        let steps = [MatrixStep { input: 0, weights: weights.as_ptr() }; STEPS];
-        let second = inputs[TILE_ROWS * PART_ROW..].as_ptr();
+        let steps = [MatrixStep { input: 0, weights: rows.as_ptr().cast() }; STEPS];
+        let second = rows[TILE_ROWS..].as_ptr().cast();
         let block = MatrixBlock {
-            rows: [inputs.as_ptr(), second, second, second],
-            part_stride,
+            rows: [rows.as_ptr().cast(), second, second, second],
+            part_stride: 2 * TILE_ROWS * PART_ROW,
             steps: &steps,
             fetch: std::ptr::null(),
             stream: false,
             out: out.as_mut_ptr(),
-            begin: Begin::Sums,
+            begin: Begin::Zeros,
         };
         for _ in 0..rounds {
             // SAFETY: inputs and weights have all parts of two tiles, and there is room for four tiles of sums.
@@ -218,8 +222,9 @@ impl MatrixSession {
     }
 
     /// Adds the bias to sums, brings them up to the first bound and down to the second, and writes them to the target. Returns
-    /// whether that is all there is to do: there must be a kernel for the output's type, and neither the bounds nor the sums
-    /// with their bias may be subnormal, nor these infinite or NaN. Otherwise what was written is of no use.
+    /// whether that is all there is to do: there must be a kernel for the output's type, the bounds may not be subnormal, and all
+    /// sums with their bias must be finite. Otherwise what was written is of no use, nor is it where these are subnormal, which is
+    /// not noticed.
     ///
     /// # Panics
     ///

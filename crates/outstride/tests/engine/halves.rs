@@ -66,18 +66,23 @@ fn sum_layer(terms: usize) -> Layer {
 fn extremes_behave_as_a_wide_sum_rounded_once() {
     let huge = bf16::MAX.to_f32();
     let least = bf16::MIN_POSITIVE_SUBNORMAL.to_f32();
-    let cases: [(&[f32], &[f32], f32); 8] = [
+    let tiny = 2f32.powi(-40);
+    let cases: [(&[f32], &[f32], f32, f32); 11] = [
         // Too large on the way only.
-        (&[huge, huge, -huge], &[1.0, 1.0, 1.0], huge),
-        (&[huge, huge], &[1.0, 1.0], f32::INFINITY),
-        (&[huge, -huge, 1.0], &[2.0, 2.0, 1.0], 1.0),
-        (&[least], &[1.0], least),
-        (&[least, least], &[1.0, 1.0], 2.0 * least),
-        (&[2f32.powi(-100), 1.0], &[2f32.powi(-30), 0.0], 2f32.powi(-130)),
-        (&[f32::NAN], &[0.0], f32::NAN),
-        (&[1.0, f32::INFINITY], &[1.0, -1.0], f32::NEG_INFINITY),
+        (&[huge, huge, -huge], &[1.0, 1.0, 1.0], 0.0, huge),
+        (&[huge, huge], &[1.0, 1.0], 0.0, f32::INFINITY),
+        (&[huge, -huge, 1.0], &[2.0, 2.0, 1.0], 0.0, 1.0),
+        (&[least], &[1.0], 0.0, least),
+        (&[least, least], &[1.0, 1.0], 0.0, 2.0 * least),
+        (&[2f32.powi(-100), 1.0], &[2f32.powi(-30), 0.0], 0.0, 2f32.powi(-130)),
+        (&[f32::NAN], &[0.0], 0.0, f32::NAN),
+        (&[1.0, f32::INFINITY], &[1.0, -1.0], 0.0, f32::NEG_INFINITY),
+        // The bias decides.
+        (&[1.0], &[0.0], 3.0 * least, 3.0 * least),
+        (&[tiny], &[tiny], -tiny * tiny * (1.0 + 1.0 / 128.0), -tiny * tiny / 128.0),
+        (&[1.0], &[1.0], f32::INFINITY, f32::INFINITY),
     ];
-    for (x, w, sum) in cases {
+    for (x, w, bias, sum) in cases {
         // Also with enough channels for matrix tiles.
         for channels in [x.len(), 40] {
             let layer = sum_layer(channels);
@@ -88,7 +93,8 @@ fn extremes_behave_as_a_wide_sum_rounded_once() {
             let (x, w) = (padded(x), padded(w));
             for isa in isas() {
                 for path in PATHS {
-                    let op = prepare(&layer, &w, None, isa, path);
+                    let bias = [bf16::from_f32(bias)];
+                    let op = prepare(&layer, &w, Some(&bias), isa, path);
                     let y = op.run(TensorView::from_slice(&[1, channels, 1], &x).unwrap()).unwrap();
                     let got = y.data()[0].to_f32();
                     assert!(

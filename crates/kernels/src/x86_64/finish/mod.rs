@@ -16,9 +16,6 @@ pub(super) use requantize::{REQUANTIZE, Requantized, TURN, requantize_now};
 pub(super) use rows::{finish, finish_now};
 pub(super) use turned::{turn_bf16, turn_f16, turn_f32};
 
-/// Quiet NaN, both infinities, subnormal, signalling NaN.
-const UNUSUAL: i32 = 0x01 | 0x08 | 0x10 | 0x20 | 0x80;
-
 /// What becomes of sums in registers. Not a closure, which would be compiled by itself, without the instruction set.
 trait Steps {
     /// # Safety
@@ -79,18 +76,49 @@ struct AddBias<const BOUNDED: bool> {
     bias: [__m512; 2],
     least: __m512,
     greatest: __m512,
-    /// Lanes where sums with their bias were infinite, NaN or subnormal.
-    unusual: __mmask16,
+    /// NaN where a sum with its bias was not finite, otherwise zero.
+    trace: [__m512; 2],
+}
+
+impl<const BOUNDED: bool> AddBias<BOUNDED> {
+    /// # Safety
+    ///
+    /// The CPU must have AVX-512.
+    #[inline(always)]
+    unsafe fn new(bias: [__m512; 2], (least, greatest): (f32, f32)) -> Self {
+        // SAFETY: handed on from the caller.
+        unsafe {
+            AddBias {
+                bias,
+                least: _mm512_set1_ps(least),
+                greatest: _mm512_set1_ps(greatest),
+                trace: [_mm512_setzero_ps(); 2],
+            }
+        }
+    }
+
+    /// Whether all sums with their bias were finite.
+    ///
+    /// # Safety
+    ///
+    /// The CPU must have AVX-512.
+    #[inline(always)]
+    unsafe fn were_finite(&self) -> bool {
+        let [one, other] = self.trace;
+        // SAFETY: handed on from the caller.
+        unsafe { _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(one, other) == 0 }
+    }
 }
 
 impl<const BOUNDED: bool> Steps for AddBias<BOUNDED> {
     #[inline(always)]
     unsafe fn finished(&mut self, mut sums: [__m512; 2]) -> [__m512; 2] {
-        for (value, bias) in sums.iter_mut().zip(self.bias) {
+        for ((value, bias), trace) in sums.iter_mut().zip(self.bias).zip(&mut self.trace) {
             // SAFETY: the caller vouches for AVX-512.
             unsafe {
                 *value = _mm512_add_ps(*value, bias);
-                self.unusual |= _mm512_fpclass_ps_mask::<UNUSUAL>(*value);
+                // Zero times anything but a finite value is NaN.
+                *trace = _mm512_fmadd_ps(*value, _mm512_setzero_ps(), *trace);
                 if BOUNDED {
                     *value = Avx512F32::at_most(Avx512F32::at_least(*value, self.least), self.greatest);
                 }

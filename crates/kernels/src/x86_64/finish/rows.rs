@@ -1,7 +1,5 @@
 //! Rows of sums that stay rows.
 
-use std::arch::x86_64::*;
-
 use super::narrow::{Narrow, Nearest};
 use super::{AddBias, Now, Steps, Work, Worker, load};
 use crate::matrix::{FINISHED_COLUMNS, FinishedRows};
@@ -86,7 +84,7 @@ impl<N: Narrow, S: Steps> StoreRow for Finished<'_, N, S> {
 }
 
 /// [Adds the bias](AddBias) to rows and [stores](Finished) them as numbers of a type, when the worker does it. Returns whether
-/// all sums with their bias were usual: neither infinite nor NaN nor subnormal. What is stored of others is of no use.
+/// all sums with their bias were finite. What is stored of others is of no use, nor is what is stored of subnormal ones.
 ///
 /// # Safety
 ///
@@ -104,21 +102,20 @@ pub(in super::super) unsafe fn finish<Q>(
 where
     Nearest<Q>: Narrow<Element = Q>,
 {
-    let (least, greatest) = (_mm512_set1_ps(bounds.0), _mm512_set1_ps(bounds.1));
     let (target, narrow) = (target.cast(), Nearest::<Q>::NEW);
     // SAFETY: handed on from the caller.
     unsafe {
         let bias = load(bias.as_ptr(), from.columns);
         if bounds == UNBOUNDED {
-            let steps = AddBias::<false> { bias, least, greatest, unusual: 0 };
+            let steps = AddBias::<false>::new(bias, bounds);
             let mut rows = EachRow::new(from, Finished { from, target, stream, narrow, steps });
             worker.have_done(&mut rows);
-            rows.store.steps.unusual == 0
+            rows.store.steps.were_finite()
         } else {
-            let steps = AddBias::<true> { bias, least, greatest, unusual: 0 };
+            let steps = AddBias::<true>::new(bias, bounds);
             let mut rows = EachRow::new(from, Finished { from, target, stream, narrow, steps });
             worker.have_done(&mut rows);
-            rows.store.steps.unusual == 0
+            rows.store.steps.were_finite()
         }
     }
 }

@@ -279,18 +279,16 @@ unsafe fn finish_turned<Q, const BOUNDED: bool>(
 where
     Nearest<Q>: Turn<Element = Q>,
 {
-    let (least, greatest) = (_mm512_set1_ps(bounds.0), _mm512_set1_ps(bounds.1));
-    let mut unusual = 0;
-    for (columns, turned) in blocks::<Nearest<Q>>(from, bias.len(), target, stream) {
-        // SAFETY: handed on from the caller.
-        unsafe {
+    // SAFETY: handed on from the caller.
+    unsafe {
+        let mut steps = AddBias::<BOUNDED>::new([_mm512_setzero_ps(); 2], bounds);
+        for (columns, turned) in blocks::<Nearest<Q>>(from, bias.len(), target, stream) {
             let [bias, _] = load(bias[columns.clone()].as_ptr(), columns.len());
-            let mut steps = AddBias::<BOUNDED> { bias: [bias; 2], least, greatest, unusual };
+            steps.bias = [bias; 2];
             Nearest::<Q>::NEW.store_turned(&turned, &mut steps);
-            unusual = steps.unusual;
         }
+        steps.were_finite()
     }
-    unusual == 0
 }
 
 /// [`finish_turned`] to any memory of a type.

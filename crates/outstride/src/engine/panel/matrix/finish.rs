@@ -221,7 +221,7 @@ impl<T: Real> MatrixSums<'_, T> {
         let finish = &self.site.problem.finish;
         let bounds = finish.bounds()?;
         let scales = self.scales(prepared);
-        if scales.is_none() && self.has_tiny() {
+        if scales.is_none() && self.may_be_subnormal() {
             return None;
         }
         let bias = T::as_f32(prepared.bias)?;
@@ -247,7 +247,7 @@ impl<T: Real> MatrixSums<'_, T> {
     /// A way to finish sums while rows become columns, if that is all there is to do in most cases.
     pub(in crate::engine::panel) fn finish_in_turning(&self) -> Option<FinishInTurning<'_, T>> {
         let Problem { finish, .. } = self.site.problem;
-        let bounds = finish.bounds().filter(|_| !self.has_tiny())?;
+        let bounds = finish.bounds().filter(|_| !self.may_be_subnormal())?;
         Some(FinishInTurning { sums: self, bounds })
     }
 
@@ -267,6 +267,11 @@ impl<T: Real> MatrixSums<'_, T> {
                 self.finish(member, prepared, row_blocks.block(block), None, out);
             }
         }
+    }
+
+    /// Whether sums with their bias may be subnormal.
+    fn may_be_subnormal(&self) -> bool {
+        self.has_tiny() || self.weights.tiny_bias
     }
 
     /// Whether there are numbers that tiles may take for zero.

@@ -1,6 +1,6 @@
 //! The weights in the order of matrix tiles.
 
-use outstride_kernels::{Pieces, Real, TINY};
+use outstride_kernels::{LEAST_BIAS, Pieces, Real, TINY};
 
 use super::super::super::pack::{Form, PackedFilter, Panel, Panels};
 use super::grain::Grain;
@@ -29,6 +29,8 @@ pub(crate) struct MatrixWeights {
     tap_sums: Vec<Vec<i32>>,
     /// Whether some are [tiny](TINY).
     pub(super) tiny: bool,
+    /// Whether some bias is so near zero, without being it, that a sum with it may be subnormal.
+    pub(super) tiny_bias: bool,
 }
 
 /// How the channels of a panel are cut into blocks of steps, 32 channels each.
@@ -86,7 +88,10 @@ impl MatrixWeights {
         let no_memory = "no memory for the weights in parts";
         limits.check_bytes("the weights in parts", len, size_of::<u16>()).map_err(|_| no_memory)?;
         let weights = Aligned::zeros(len).map_err(|_| no_memory)?;
-        let mut packed = MatrixWeights { weights, begins, grain, tap_sums: Vec::new(), tiny: false };
+        let bias = T::as_f32(&filter.bias).unwrap_or_default();
+        let tiny_bias = bias.iter().any(|bias| *bias != 0.0 && bias.abs() < LEAST_BIAS);
+        let mut packed =
+            MatrixWeights { weights, begins, grain, tap_sums: Vec::new(), tiny: false, tiny_bias };
         for group in 0..filter.groups {
             for (index, panel) in panels.iter().enumerate() {
                 let source = T::as_f32(filter.panel_weights(group, panel)).unwrap_or_default();
