@@ -1,5 +1,6 @@
 //! Sums of products of tiles, a block of assembly per step. Between steps there is time for [other work](Work), which vectors
-//! do: tiles and vectors hardly hinder each other. The compiler knows no tiles, so that they keep their values meanwhile.
+//! do: products of tiles and vectors do not hinder each other, though loads of tiles and vectors do. The compiler knows no tiles, so that
+//! they keep their values meanwhile.
 
 use std::arch::asm;
 use std::arch::x86_64::*;

@@ -135,10 +135,10 @@ narrow_to_bytes!(u8);
 
 /// Integers of 32 bits, in the place of numbers, become bytes: a zero point is added, and what is out of bounds saturates.
 pub(super) struct Whole<Q> {
-    /// Words.
-    zero_point: __m512i,
-    /// Bytes.
-    bounds: (__m512i, __m512i),
+    /// Words; none if it is zero.
+    zero_point: Option<__m512i>,
+    /// Bytes; none if these bound nothing.
+    bounds: Option<(__m512i, __m512i)>,
     bytes: PhantomData<Q>,
 }
 
@@ -155,14 +155,18 @@ macro_rules! narrow_whole_numbers {
                 // Dividing, rounding and saturating do not change an order, so that bounds may come last. NaN bounds nothing.
                 let bound = |real: f32, unbounded: f32| {
                     let real = if real.is_nan() { unbounded } else { real };
-                    ((real / scale).round_ties_even() + zero_point) as $type as i8
+                    ((real / scale).round_ties_even() + zero_point) as $type
                 };
                 let bounds = (bound(bounds.0, UNBOUNDED.0), bound(bounds.1, UNBOUNDED.1));
+                let bounds = Some(bounds).filter(|&bounds| bounds != (<$type>::MIN, <$type>::MAX));
                 // SAFETY: handed on from the caller.
                 unsafe {
+                    let words = _mm512_set1_epi16(zero_point as i16);
                     Whole {
-                        zero_point: _mm512_set1_epi16(zero_point as i16),
-                        bounds: (_mm512_set1_epi8(bounds.0), _mm512_set1_epi8(bounds.1)),
+                        zero_point: (zero_point != 0.0).then_some(words),
+                        bounds: bounds.map(|(least, greatest)| {
+                            (_mm512_set1_epi8(least as i8), _mm512_set1_epi8(greatest as i8))
+                        }),
                         bytes: PhantomData,
                     }
                 }
@@ -174,8 +178,11 @@ macro_rules! narrow_whole_numbers {
             unsafe fn narrowed(&self, [a, b, c, d]: [__m512; 4]) -> __m512i {
                 // SAFETY: handed on from the caller.
                 unsafe {
-                    let (low, high) = (self.words(a, b), self.words(c, d));
-                    $min($max($pack(low, high), self.bounds.0), self.bounds.1)
+                    let bytes = $pack(self.words(a, b), self.words(c, d));
+                    match self.bounds {
+                        Some((least, greatest)) => $min($max(bytes, least), greatest),
+                        None => bytes,
+                    }
                 }
             }
         }
@@ -196,7 +203,10 @@ impl<Q> Whole<Q> {
         // SAFETY: handed on from the caller.
         unsafe {
             let words = _mm512_packs_epi32(_mm512_castps_si512(low), _mm512_castps_si512(high));
-            _mm512_adds_epi16(words, self.zero_point)
+            match self.zero_point {
+                Some(zero_point) => _mm512_adds_epi16(words, zero_point),
+                None => words,
+            }
         }
     }
 }
