@@ -98,7 +98,9 @@ pub struct ParseIsaError(String);
 
 impl fmt::Display for ParseIsaError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is not an instruction set; use amx_fp16, amx, vnni, avx512, avx2 or portable", self.0)
+        let names = Isa::ALL.map(Isa::name);
+        let (last, others) = names.split_last().expect("there is always the portable one");
+        write!(f, "`{}` is not an instruction set; use {} or {last}", self.0, others.join(", "))
     }
 }
 
