@@ -1,7 +1,7 @@
 //! `cargo xtask compare`: outstride beside its peers, on the same layers, in turns.
 //!
 //! Machines are noisy and change their clock, so only figures taken side by side say anything. For each layer every
-//! contestant takes its turn, round after round, and the median over the rounds counts.
+//! contestant takes its turn, round after round, and everybody's best round counts.
 
 mod install;
 mod models;

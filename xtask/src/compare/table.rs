@@ -24,8 +24,9 @@ from the package registries at pinned versions, gives everybody the same layers,
 
 How to read it:
 
-- Times are medians over rounds; in each round everybody has a turn on the layer, so that a slow moment of the machine
-  hits all. Compare figures of one row, never of different runs.
+- In each round everybody has a turn on the layer, and the median of the turn's calls counts; of the rounds, everybody's best
+  one: whatever else happens on the machine only ever makes a turn slower. The mean of the ratios of medians over the rounds
+  stands beside that of the best ones. Compare figures of one row, never of different runs.
 - All have the same number of threads, constant weights (packed in advance where a peer does that), a bias, and plain
   tensors in and out, filled with numbers from −1 to 1 (zeros are multiplied up to 1.2 times as fast by matrix tiles, which
   need less power for them). candle's operator has no bias; OpenVINO's tensors are f32 throughout, whatever it computes in.
@@ -95,10 +96,10 @@ pub(super) fn summary(results: &Results) -> String {
     let ratios: Vec<f64> = results.layers.iter().filter_map(LayerResult::ratio).collect();
     let slower = ratios.iter().filter(|&&ratio| ratio < 1.0).count();
     let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
-    match results.mean_ratio() {
-        Some(mean) => format!(
-            "{}: {mean:.2}× the speed of the fastest peer of each layer in the geometric mean of {} layers, {least:.2}× \
-             at least; slower on {slower}.",
+    match results.mean_ratio().zip(results.mean_ratio_of_medians()) {
+        Some((mean, of_medians)) => format!(
+            "{}: {mean:.2}× the speed of the fastest peer of each layer in the geometric mean of {} layers ({of_medians:.2}× by \
+             medians of the rounds), {least:.2}× at least; slower on {slower}.",
             results.title(),
             ratios.len()
         ),
@@ -126,8 +127,8 @@ mod tests {
             "| won | 0.500 | 2.00 | 250 | 80 % arithmetic | `f32_panel_14x2_avx512` | ort | 8.00 | 4.00 |";
         assert!(text.contains(won), "{text}");
         assert!(text.contains("| lost | 2.00 | 1.00 | 100 |"), "{text}");
-        let summary = "Channels first, f32: 1.41× the speed of the fastest peer of each layer in the geometric mean of 2 layers, 0.50× \
-                       at least; slower on 1.";
+        let summary = "Channels first, f32: 1.41× the speed of the fastest peer of each layer in the geometric mean of 2 layers (1.41× \
+                       by medians of the rounds), 0.50× at least; slower on 1.";
         assert!(text.contains(summary), "{text}");
     }
 }

@@ -7,7 +7,7 @@ use outstride_io::layers::Layer;
 
 use super::options::{Layout, Options};
 use super::outstride::Outstride;
-use super::results::{cpu, geometric_mean, median};
+use super::results::{best, cpu, geometric_mean};
 use super::section::TYPES;
 use super::selected;
 use super::table::milliseconds;
@@ -73,7 +73,7 @@ fn measure(
     let row = Row {
         id: layer.id.clone(),
         has_many_channels: layer.in_channels.min(layer.out_channels) >= MANY_CHANNELS && layer.groups == 1,
-        ms: times.map(|times| median(times.into_iter())),
+        ms: times.map(|times| best(&times)),
     };
     eprintln!("{} {:<20} {:?}", layout.name(), row.id, row.ms);
     Ok(row)
@@ -113,8 +113,8 @@ fn table(text: &mut String, layout: Layout, rows: &[Row]) {
 }
 
 const INTRODUCTION: &str = "
-Written by `cargo xtask compare --types`: outstride's own types take turns on every layer. Times are medians over rounds; ratios
-say how many times faster the first is. `i8` is the quantized operator: bytes in, bytes out. `f32 by vectors` is f32 with
+Written by `cargo xtask compare --types`: outstride's own types take turns on every layer. Times are those of the best round;
+ratios say how many times faster the first is. `i8` is the quantized operator: bytes in, bytes out. `f32 by vectors` is f32 with
 `OUTSTRIDE_ISA=avx512`: what it would be without matrix tiles, which multiply f32 as well.
 
 ";
