@@ -5,7 +5,7 @@ use outstride_spec::Phase;
 
 use super::Strides;
 use super::axis::{EngineAxis, Span, all_meet, meeting};
-use super::boxes::Boxes;
+use super::boxes::{Boxes, Workers};
 use super::channels::{self, ChannelBlocks, Input};
 use super::pack::PackedFilter;
 use super::problem::Problem;
@@ -31,16 +31,18 @@ impl LanePlan {
         axes: &[EngineAxis<'_>],
         filter: &PackedFilter<T>,
         strides: &Strides,
-        threads: usize,
+        workers: Workers,
     ) -> Self {
         let space: Vec<Span> = axes.iter().map(EngineAxis::positions).collect();
         let reach: Vec<usize> = axes.iter().map(EngineAxis::reach).collect();
-        let boxes = Boxes::cut(space, &vec![1; axes.len()], |chunk, boxes| {
+        let granules = vec![1; axes.len()];
+        let positions = |chunk: &[usize]| chunk.iter().product::<usize>();
+        let fits = |chunk: &[usize]| {
             let input = input_positions(axes, chunk, &reach);
-            let positions: usize = chunk.iter().product();
-            let fits = input.saturating_mul(filter.groups * size_of::<T>()) <= INPUT_BYTES || positions <= 4;
-            fits && (threads == 1 || boxes >= 4 * threads || positions <= 16)
-        });
+            input.saturating_mul(filter.groups * size_of::<T>()) <= INPUT_BYTES || positions(chunk) <= 4
+        };
+        let worthwhile = |chunk: &[usize]| positions(chunk) >= 8;
+        let boxes = Boxes::cut(space, &granules, fits).spread(&granules, workers, 1, worthwhile);
         LanePlan { boxes, reach, in_place: strides.x_channel == 1 && strides.x_readable }
     }
 

@@ -7,6 +7,7 @@ use outstride_spec::{DType, Geometry};
 
 use super::Strides;
 use super::axis::EngineAxis;
+use super::boxes::Workers;
 use super::lane::LanePlan;
 use super::pack::{Form, PackedFilter};
 use super::panel::{PanelPlan, Transformed, WinogradWeights};
@@ -15,6 +16,10 @@ use super::problem::Problem;
 
 /// Below this many estimated cycles, waking a second thread costs more than it saves.
 const CYCLES_WORTH_A_THREAD: f64 = 100_000.0;
+
+/// Below this many estimated cycles, a task costs more than its thread gains by being free for another: every task copies inputs
+/// that its neighbours copy as well, and has first and last rows that nothing is computed beside.
+const CYCLES_WORTH_A_TASK: f64 = 1_000_000.0;
 
 /// What the caches near a core hold of weights or outputs until they are needed again.
 const CACHED_BYTES: usize = 1 << 20;
@@ -240,13 +245,15 @@ impl Strategy {
             .or_else(|| possible.min_by(|a, b| a.1.total_cmp(&b.1)));
         let (path, cycles) = chosen.expect("a filter is dense or depthwise");
         let threads = threads.min((cycles / CYCLES_WORTH_A_THREAD).ceil().max(1.0) as usize);
-        let for_threads = |plan: PanelPlan| plan.for_threads(axes, filter, threads);
+        let turns = (cycles / threads as f64 / CYCLES_WORTH_A_TASK) as usize;
+        let workers = Workers { threads, turns: turns.clamp(1, Workers::MOST_TURNS) };
+        let for_workers = |plan: PanelPlan| plan.for_workers(axes, filter, workers);
         let tasks = match (path, by_vectors, by_tiles, by_winograd) {
-            (Path::Panel, Ok(plan), ..) => Tasks::Panel(for_threads(plan)),
-            (Path::Tile, _, Ok(plan), _) => Tasks::Tile(for_threads(plan)),
-            (Path::Winograd, _, _, Ok(plan)) => Tasks::Winograd(for_threads(plan)),
-            (Path::Lane, ..) => Tasks::Lane(LanePlan::new(axes, filter, strides, threads)),
-            _ => Tasks::Pixel(PixelPlan::new(axes, filter, threads)),
+            (Path::Panel, Ok(plan), ..) => Tasks::Panel(for_workers(plan)),
+            (Path::Tile, _, Ok(plan), _) => Tasks::Tile(for_workers(plan)),
+            (Path::Winograd, _, _, Ok(plan)) => Tasks::Winograd(for_workers(plan)),
+            (Path::Lane, ..) => Tasks::Lane(LanePlan::new(axes, filter, strides, workers)),
+            _ => Tasks::Pixel(PixelPlan::new(axes, filter, workers)),
         };
         Strategy { tasks, threads, considered }
     }
@@ -472,7 +479,7 @@ fn pixel_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, stri
     };
     let inputs = elements(axes.iter().map(|axis| axis.input), filter.in_channels * filter.groups);
     let copy = inputs * if last.x_stride == 1 { 0.2 } else { 0.6 };
-    let plan = PixelPlan::new(axes, filter, 1);
+    let plan = PixelPlan::new(axes, filter, Workers::ALONE);
     // Each pass reads a panel's lines once per block of its columns.
     plan.cycles(axes, filter)
         + copy

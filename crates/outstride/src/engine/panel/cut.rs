@@ -5,7 +5,7 @@ use std::ops::Range;
 use outstride_kernels::{PART_ROW, Real, TILE_ROWS};
 
 use super::super::axis::{EngineAxis, Span};
-use super::super::boxes::Boxes;
+use super::super::boxes::{Boxes, Workers};
 use super::super::channels;
 use super::super::pack::PackedFilter;
 use super::bundle::{Bundle, Member};
@@ -45,27 +45,27 @@ const WINOGRAD_SUM_BYTES: usize = 1 << 20;
 /// Where all weights take more than this, threads share them out rather than each passing over all of them.
 const SHARED_WEIGHT_BYTES: usize = 1 << 20;
 
-/// More tasks than threads let those that are less disturbed do more.
-const BOXES_PER_THREAD: usize = 4;
-
 impl PanelPlan {
     /// Cuts the positions into boxes, and the panels into parts where there are too few boxes.
-    pub(super) fn cut<T: Real>(&mut self, axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, threads: usize) {
+    pub(super) fn cut<T: Real>(
+        &mut self,
+        axes: &[EngineAxis<'_>],
+        filter: &PackedFilter<T>,
+        workers: Workers,
+    ) {
         let members = self.waiting_members();
         let panels = self.bundles.iter().map(Bundle::panels).max().unwrap_or(1);
         let rows = filter.kernels.panel_rows();
         let sums = members * 2 * filter.kernels.lanes() * size_of::<T>();
-        let (wanted_boxes, wanted_splits) = match threads {
-            1 => (1, 1),
-            _ => (BOXES_PER_THREAD * threads, self.splits_per_thread() * threads),
-        };
+        let for_splits = Workers { turns: workers.turns.min(self.most_splits_per_thread()), ..workers };
+        let threads = workers.threads;
         let space = longest(&self.bundles, axes.len());
         self.panels_of_line = if self.stores_tiles_at_once() { filter.grain().panels_of_line() } else { 1 };
         let shares = panels.div_ceil(self.panels_of_line);
         let weights = self.weight_bytes(filter) / filter.groups.max(1);
         let by_panels = match self.arithmetic {
             Arithmetic::Vectors | Arithmetic::Winograd => {
-                weights > SHARED_WEIGHT_BYTES && shares >= wanted_splits
+                weights > SHARED_WEIGHT_BYTES && shares >= for_splits.tasks()
             }
             // Boxes mean passes over the weights, and parts of the panels mean copies of the input: the larger is shared out.
             Arithmetic::Tiles => {
@@ -74,7 +74,8 @@ impl PanelPlan {
             }
         };
         let per_row: usize = self.granules.iter().product();
-        let accept = |chunk: &[usize], boxes: usize| {
+        let rows_there = |chunk: &[usize]| chunk.iter().product::<usize>() / per_row;
+        let fits = |chunk: &[usize]| {
             let positions: usize = chunk.iter().product();
             let spans: Vec<Span> = chunk.iter().map(|&count| Span { first: 0, count }).collect();
             let input = self.input_positions(axes, &spans);
@@ -94,13 +95,16 @@ impl PanelPlan {
                     points.saturating_mul(filter.in_channels * size_of::<T>()) <= POINT_BYTES
                 }
             } && positions.saturating_mul(sums) <= SUM_BYTES;
-            let rows_there = positions / per_row;
-            (fits || rows_there <= rows)
-                && (by_panels || boxes * filter.groups >= wanted_boxes || rows_there <= 4 * rows)
+            fits || rows_there(chunk) <= rows
         };
-        self.boxes = Boxes::cut(space, &self.granules, accept);
+        let worthwhile = |chunk: &[usize]| rows_there(chunk) >= 2 * rows;
+        let mut boxes = Boxes::cut(space, &self.granules, fits);
+        if !by_panels {
+            boxes = boxes.spread(&self.granules, workers, filter.groups, worthwhile);
+        }
+        self.boxes = boxes;
         let items = (self.boxes.len() * filter.groups).max(1);
-        self.splits = wanted_splits.div_ceil(items).clamp(1, shares.max(1));
+        self.splits = for_splits.parts(items, shares, 1);
     }
 
     /// Bytes of the weights that the sums are made of, before any transform.
@@ -112,7 +116,7 @@ impl PanelPlan {
     }
 
     /// A thread that takes several parts of the panels of a box copies its input once, but transforms it every time.
-    fn splits_per_thread(&self) -> usize {
+    fn most_splits_per_thread(&self) -> usize {
         match self.arithmetic {
             Arithmetic::Tiles => 4,
             Arithmetic::Vectors => 2,

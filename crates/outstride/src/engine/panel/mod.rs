@@ -24,7 +24,7 @@ use outstride_kernels::Real;
 
 use super::Strides;
 use super::axis::{EngineAxis, Span};
-use super::boxes::Boxes;
+use super::boxes::{Boxes, Workers};
 use super::channels::ChannelBlocks;
 use super::pack::{Form, PackedFilter, Panels};
 use bundle::Bundle;
@@ -129,7 +129,7 @@ impl PanelPlan {
             order,
             arithmetic: Arithmetic::Vectors,
         };
-        plan.cut(axes, filter, 1);
+        plan.cut(axes, filter, Workers::ALONE);
         plan
     }
 
@@ -144,7 +144,7 @@ impl PanelPlan {
             arithmetic: Arithmetic::Tiles,
             ..self.clone()
         };
-        plan.cut(axes, filter, 1);
+        plan.cut(axes, filter, Workers::ALONE);
         plan
     }
 
@@ -170,18 +170,18 @@ impl PanelPlan {
             arithmetic: Arithmetic::Winograd,
             ..self.clone()
         };
-        plan.cut(axes, filter, 1);
+        plan.cut(axes, filter, Workers::ALONE);
         plan
     }
 
-    /// The same for so many threads.
-    pub(crate) fn for_threads<T: Real>(
+    /// The same for other workers.
+    pub(crate) fn for_workers<T: Real>(
         mut self,
         axes: &[EngineAxis<'_>],
         filter: &PackedFilter<T>,
-        threads: usize,
+        workers: Workers,
     ) -> Self {
-        self.cut(axes, filter, threads);
+        self.cut(axes, filter, workers);
         self
     }
 

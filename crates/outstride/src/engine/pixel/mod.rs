@@ -15,7 +15,7 @@ mod store;
 use outstride_kernels::Real;
 
 use super::axis::{EngineAxis, Span};
-use super::boxes::Boxes;
+use super::boxes::{Boxes, Workers};
 use super::pack::PackedFilter;
 use super::problem::Problem;
 pub(crate) use blocks::{Block, of_filter as blocks_of};
@@ -96,7 +96,7 @@ impl Chunk {
 }
 
 impl PixelPlan {
-    pub(crate) fn new<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, threads: usize) -> Self {
+    pub(crate) fn new<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, workers: Workers) -> Self {
         let blocks = filter.blocks();
         let space: Vec<Span> = axes.iter().map(EngineAxis::positions).collect();
         let reach: Vec<usize> = axes.iter().map(EngineAxis::reach).collect();
@@ -108,7 +108,7 @@ impl PixelPlan {
         let mut granules = vec![1; axes.len()];
         granules[last - 1] = chunk.rows;
         granules[last] = chunk.len;
-        let wanted = 4 * threads;
+        let wanted = workers.tasks();
         let cached = filter.bytes() / filter.groups <= CACHED_WEIGHT_BYTES;
         let input_bytes = if cached { INPUT_BYTES } else { INPUT_BYTES_PER_PASS };
         let bytes = |counts: &[usize]| {
@@ -116,17 +116,17 @@ impl PixelPlan {
             let positions = spans.iter().fold(1usize, |product, span| product.saturating_mul(span.count));
             positions.saturating_mul(filter.in_channels * size_of::<T>())
         };
-        let boxes = Boxes::cut(space, &granules, |counts, boxes| {
-            // Where weights dominate, threads share them out rather than each passing over all of them.
-            let by_blocks = !cached && blocks.len() >= wanted;
-            bytes(counts) <= input_bytes && (threads == 1 || by_blocks || boxes * filter.groups >= wanted)
-        });
+        // Where weights dominate, threads share them out rather than each passing over all of them.
+        let by_blocks = !cached && blocks.len() >= wanted;
+        let mut boxes = Boxes::cut(space, &granules, |counts| bytes(counts) <= input_bytes);
+        if !by_blocks {
+            boxes = boxes.spread(&granules, workers, filter.groups, |_| true);
+        }
         let fitting = INPUT_BYTES / boxes.largest().map_or(1, |counts| bytes(&counts)).max(1);
-        let enough = if threads == 1 { 1 } else { wanted.div_ceil(boxes.len().max(1)) };
+        let enough = wanted.div_ceil(boxes.len().max(1));
         let groups = fitting.min(filter.groups / enough).clamp(1, filter.groups.max(1));
         let items = (boxes.len() * filter.groups.div_ceil(groups)).max(1);
-        let splits =
-            if threads == 1 || items >= wanted { 1 } else { wanted.div_ceil(items).min(blocks.len()).max(1) };
+        let splits = wanted.div_ceil(items).min(blocks.len()).max(1);
         PixelPlan { boxes, groups, splits, reach, chunk }
     }
 

@@ -4,14 +4,13 @@ mod finish;
 mod grain;
 mod input;
 mod row_blocks;
+mod steps;
 mod waiting;
 mod weights;
 
 use std::ops::Range;
 
-use outstride_kernels::{
-    Begin, FETCHED_BY_STEP, MatrixBlock, MatrixSession, MatrixStep, PART_ROW, Real, TILE_ROWS,
-};
+use outstride_kernels::{Begin, FETCHED_BY_STEP, MatrixBlock, MatrixSession, Real, TILE_ROWS};
 
 pub(crate) use grain::Grain;
 pub(crate) use weights::MatrixWeights;
@@ -23,6 +22,7 @@ use super::sums::{PanelGroup, Prepared};
 pub(super) use input::{PartsInput, PartsScratch, parts_len};
 use row_blocks::MemberBlocks;
 pub(super) use row_blocks::{RowBlocks, Rows};
+use steps::{Steps, Taps};
 use waiting::Waiting;
 use weights::StepBlocks;
 
@@ -66,6 +66,8 @@ const PASSING_BYTES: usize = 24 << 10;
 /// The sums of one panel of one member.
 struct Job<'a, T: Real> {
     member: &'a Member,
+    /// Of all members of the bundle.
+    member_number: usize,
     prepared: &'a Prepared<'a, T>,
     /// Of all panels of the filter.
     number: usize,
@@ -80,15 +82,6 @@ struct Job<'a, T: Real> {
     /// Elements of the weights of a step's channels, with all taps.
     channels_len: usize,
     steps: Steps,
-}
-
-/// What a job multiplies, for the windows and the block of channels that it was found for.
-#[derive(Default)]
-struct Steps {
-    found_for: Option<(usize, usize)>,
-    steps: Vec<MatrixStep>,
-    /// Of bytes, what sums begin with.
-    columns: Vec<i32>,
 }
 
 impl<T: Real> Job<'_, T> {
@@ -137,6 +130,7 @@ impl<T: Real> MatrixSums<'_, T> {
             let weights = weights_of(member.panels.start + range.start + panel);
             Job {
                 member,
+                member_number: number,
                 prepared: panels.panel(panel, number),
                 number: member.panels.start + range.start + panel,
                 row_blocks: row_blocks.of_member(number),
@@ -152,6 +146,7 @@ impl<T: Real> MatrixSums<'_, T> {
                 steps: Steps::default(),
             }
         };
+        let mut taps: Vec<Taps> = members.iter().map(|_| Taps::default()).collect();
         let mut jobs: Vec<Job<'_, T>> = (0..members.len() * range.len()).map(job).collect();
         let stores = matches!(then, Then::Store(_));
         if stores && jobs.iter().all(|job| job.blocks.len() <= 1) {
@@ -160,7 +155,7 @@ impl<T: Real> MatrixSums<'_, T> {
                 let count = near_jobs(rest);
                 let (near, others) = rest.split_at_mut(count);
                 near.iter_mut().zip(&*others).for_each(|(job, next)| job.following = next.weights);
-                self.compute_and_store(near, sums);
+                self.compute_and_store(near, &mut taps, sums);
                 rest = others;
             }
             return;
@@ -174,7 +169,7 @@ impl<T: Real> MatrixSums<'_, T> {
             for block in 0..job.blocks.len() {
                 let stream = job.block_range(block).len() * size_of::<u16>() > PASSING_BYTES;
                 for rows in 0..job.row_blocks.len() {
-                    self.find_steps(job, rows, block);
+                    self.find_steps(job, &mut taps, rows, block);
                     let place = begin + job.row_blocks.first_tile(rows) * panels.tile_len();
                     let out = &mut sums[place..place + job.rows_len()];
                     self.multiply(job, &self.block(job, (rows, block), stream, out));
@@ -188,7 +183,7 @@ impl<T: Real> MatrixSums<'_, T> {
 
     /// Computes the sums of jobs with one block of channels, and stores those of some rows while it multiplies the next: the inputs
     /// of a few rows stay in the first-level cache while the weights of all jobs pass by.
-    fn compute_and_store(&self, jobs: &mut [Job<'_, T>], sums: &mut [T]) {
+    fn compute_and_store(&self, jobs: &mut [Job<'_, T>], taps: &mut [Taps], sums: &mut [T]) {
         let units = self.units(jobs);
         let weights: usize = jobs.iter().map(|job| size_of_val(job.weights)).sum();
         // All members have the same positions.
@@ -199,20 +194,21 @@ impl<T: Real> MatrixSums<'_, T> {
         let mut last = None;
         for rows in 0..blocks {
             for unit in &units {
-                unit.jobs.clone().for_each(|index| self.find_steps(&mut jobs[index], rows, 0));
-                let (first, stream) = (&jobs[unit.jobs.start], weights > PASSING_BYTES);
-                let mut blocks = [self.block(first, (rows, 0), stream, &mut out[..len]); 2];
-                if let [_, second] = &jobs[unit.jobs.clone()] {
-                    blocks[1] = self.block(second, (rows, 0), stream, &mut out[len..]);
-                }
-                let blocks = &blocks[..unit.jobs.len()];
-                match last.map(|last| Waiting::of(last, jobs, len, waiting)) {
-                    Some(before) => {
-                        if !self.multiply_and_store(first, blocks, &before) {
-                            self.store_slowly(before);
-                        }
+                unit.jobs.clone().for_each(|index| self.find_steps(&mut jobs[index], taps, rows, 0));
+                let stream = weights > PASSING_BYTES;
+                let before = last.map(|last| Waiting::of(last, jobs, len, waiting));
+                let (out_of_first, out_of_second) = out.split_at_mut(len);
+                match &jobs[unit.jobs.clone()] {
+                    [first, second] => {
+                        let first_block = self.block(first, (rows, 0), stream, out_of_first);
+                        let second_block = self.block(second, (rows, 0), stream, out_of_second);
+                        self.multiply_beside(first, &[first_block, second_block], before);
                     }
-                    None => blocks.iter().for_each(|block| self.multiply(first, block)),
+                    [job, ..] => {
+                        let block = self.block(job, (rows, 0), stream, out_of_first);
+                        self.multiply_beside(job, &[block], before);
+                    }
+                    [] => {}
                 }
                 last = Some((unit, rows));
                 std::mem::swap(&mut out, &mut waiting);
@@ -223,23 +219,9 @@ impl<T: Real> MatrixSums<'_, T> {
         }
     }
 
-    /// Finds what a job multiplies at a block of rows with a block of channels.
-    fn find_steps(&self, job: &mut Job<'_, T>, rows: usize, block: usize) {
-        let number = job.row_blocks.windows_of(rows);
-        if job.steps.found_for == Some((number, block)) {
-            return;
-        }
-        let windows = job.row_blocks.windows(number);
-        let weights = &job.weights[job.block_range(block)];
-        let step_len = self.weights.step_len(job.prepared.panel);
-        let Steps { steps, columns, found_for } = &mut job.steps;
-        self.plan_steps(job.member, job.blocks.block(block), weights, step_len, windows, steps);
-        self.take_zeros_away(job.member, job.number, job.prepared, windows, columns);
-        *found_for = Some((number, block));
-    }
-
-    /// The products of a block of rows and a block of channels, whose steps were found.
-    #[inline]
+    /// The products of a block of rows and a block of channels, whose steps were found. Made where they are needed: to copy what was
+    /// just written takes longer than to write it.
+    #[inline(always)]
     fn block<'b>(
         &self,
         job: &'b Job<'_, T>,
@@ -248,7 +230,7 @@ impl<T: Real> MatrixSums<'_, T> {
         out: &mut [T],
     ) -> MatrixBlock<'b> {
         let first = job.row_blocks.first_tile(number);
-        let Steps { steps, columns, .. } = &job.steps;
+        let steps = job.steps.steps();
         let behind = job.block_range(block).end;
         let next = if behind < job.weights.len() { &job.weights[behind..] } else { job.following };
         let fetched = number * steps.len() * FETCHED_BY_STEP;
@@ -264,7 +246,7 @@ impl<T: Real> MatrixSums<'_, T> {
             fetch: fetch.map_or(std::ptr::null(), <[u16]>::as_ptr),
             stream,
             out: out.as_mut_ptr(),
-            begin: match (block, &columns[..]) {
+            begin: match (block, job.steps.columns()) {
                 (0, []) => Begin::Zeros,
                 (0, columns) => Begin::Columns(columns),
                 _ => Begin::Sums,
@@ -281,67 +263,6 @@ impl<T: Real> MatrixSums<'_, T> {
             match self.weights.grain {
                 Grain::Pieces(pieces) => self.session.multiply(pieces, vectors, block),
                 Grain::Bytes { signed } => self.session.multiply_bytes(signed, vectors, block),
-            }
-        }
-    }
-
-    /// Of bytes, what must be taken away from the sums of a panel for inputs that all stand for zero to make zero, with the taps of
-    /// the windows; nothing if zero itself stands for zero.
-    fn take_zeros_away(
-        &self,
-        member: &Member,
-        panel: usize,
-        prepared: &Prepared<'_, T>,
-        windows: &[Range<usize>],
-        columns: &mut Vec<i32>,
-    ) {
-        columns.clear();
-        let tap_sums = self.weights.tap_sums(self.site.group, panel);
-        let zero = T::as_f32_source(&self.site.problem.x).map_or(0, |x| self.session.zero_byte(x));
-        if zero == 0 || tap_sums.is_empty() {
-            return;
-        }
-        columns.resize(prepared.width(), 0);
-        for (tap, _) in self.taps(member, windows) {
-            let sums = &tap_sums[tap * prepared.width()..][..prepared.width()];
-            columns.iter_mut().zip(sums).for_each(|(column, sum)| *column -= zero * sum);
-        }
-    }
-
-    /// The numbers of the taps of the windows, and how far from a position they read.
-    fn taps(&self, member: &Member, windows: &[Range<usize>]) -> Vec<(usize, isize)> {
-        let mut taps = vec![(0, 0isize)];
-        for (axis, window) in windows.iter().enumerate() {
-            let deltas = &member.deltas[axis];
-            let with = |&(number, distance): &(usize, isize)| {
-                window.clone().map(move |tap| {
-                    let shift = member.spans[axis].first - deltas[tap] as i64;
-                    (number * deltas.len() + tap, distance + shift as isize * self.input.strides[axis])
-                })
-            };
-            taps = taps.iter().flat_map(with).collect();
-        }
-        taps
-    }
-
-    /// The steps of a block of channels with the taps of the windows.
-    fn plan_steps(
-        &self,
-        member: &Member,
-        (first, count): (usize, usize),
-        weights: &[u16],
-        step_len: usize,
-        windows: &[Range<usize>],
-        steps: &mut Vec<MatrixStep>,
-    ) {
-        steps.clear();
-        for (tap, distance) in self.taps(member, windows) {
-            for step in 0..count {
-                let row = distance * (PART_ROW * size_of::<u16>()) as isize;
-                steps.push(MatrixStep {
-                    input: row + (first + step) as isize * self.input.step_bytes(),
-                    weights: weights[(tap * count + step) * step_len..].as_ptr(),
-                });
             }
         }
     }

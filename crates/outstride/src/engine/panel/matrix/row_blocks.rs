@@ -175,8 +175,12 @@ impl<'a> MemberBlocks<'a> {
     pub(super) fn block(self, index: usize) -> Rows<'a> {
         let block = &self.all.blocks[index];
         let rows = &self.all.rows[block.positions.clone()];
-        let is_interior = self.own.blocks[index].is_interior;
-        Rows { block, first: self.first_tile(index), rows, is_interior }
+        Rows { block, first: self.first_tile(index), rows, is_interior: self.is_interior(index) }
+    }
+
+    /// Whether all outputs of all positions of a block lie inside the output.
+    pub(super) fn is_interior(self, index: usize) -> bool {
+        self.own.blocks[index].is_interior
     }
 
     /// The number of the windows of a block.

@@ -40,14 +40,14 @@ impl<'w, 'a, T: Real> Waiting<'w, 'a, T> {
     }
 
     /// How the rows are stored in one pass, given where all positions are stored; not if some outputs are outside.
-    #[inline]
+    #[inline(always)]
     fn on_the_way<'r>(
         &'r self,
         outputs: &'r [isize],
         session: &MatrixSession,
     ) -> Option<(&'r OnTheWay<'a>, FinishedRows<'r>)> {
         let way = self.unit.way.as_ref()?;
-        if !self.jobs.iter().all(|job| job.row_blocks.block(self.rows).is_interior) {
+        if !self.jobs.iter().all(|job| job.row_blocks.is_interior(self.rows)) {
             return None;
         }
         let rows = self.jobs[0].row_blocks.block(self.rows);
@@ -91,9 +91,24 @@ impl<T: Real> MatrixSums<'_, T> {
         units
     }
 
+    /// Computes [blocks](Self::block) of jobs as wide as this one, and stores what waits, if anything does.
+    #[inline]
+    pub(super) fn multiply_beside(
+        &self,
+        job: &Job<'_, T>,
+        blocks: &[MatrixBlock<'_>],
+        waiting: Option<Waiting<'_, '_, T>>,
+    ) {
+        match waiting {
+            Some(waiting) if self.multiply_and_store(job, blocks, &waiting) => {}
+            Some(waiting) => self.store_slowly(waiting),
+            None => blocks.iter().for_each(|block| self.multiply(job, block)),
+        }
+    }
+
     /// Computes [blocks](Self::block) of jobs as wide as this one, and stores what waits meanwhile. Returns whether it could.
     #[inline]
-    pub(super) fn multiply_and_store(
+    fn multiply_and_store(
         &self,
         job: &Job<'_, T>,
         blocks: &[MatrixBlock<'_>],
@@ -121,7 +136,7 @@ impl<T: Real> MatrixSums<'_, T> {
     }
 
     /// Stores what waits, one job after the other.
-    pub(super) fn store_slowly(&self, waiting: Waiting<'_, '_, T>) {
+    fn store_slowly(&self, waiting: Waiting<'_, '_, T>) {
         let len = waiting.sums.len() / waiting.jobs.len();
         for (job, sums) in waiting.jobs.iter().zip(waiting.sums.chunks_exact_mut(len)) {
             self.finish(job.member, job.prepared, job.row_blocks.block(waiting.rows), job.store, sums);
