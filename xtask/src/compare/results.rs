@@ -219,7 +219,7 @@ pub(super) mod tests {
             id: id.into(),
             gflop: 0.5,
             own: vec![own(3.0), own(2.0), own(4.0)],
-            peers: [("ort".to_owned(), vec![peer, 2.0 * peer]), ("rten".to_owned(), vec![100.0])].into(),
+            peers: [("ort".to_owned(), vec![peer, 3.0 * peer]), ("rten".to_owned(), vec![100.0])].into(),
             missing: vec![],
         };
         Results {
@@ -250,8 +250,8 @@ pub(super) mod tests {
         assert_eq!(results.layers[0].ratio(), Some(4.0));
         assert_eq!(results.layers[1].ratio(), Some(0.5));
         assert!((results.mean_ratio().unwrap() - 2f64.sqrt()).abs() < 1e-12);
-        // Medians: 12 and 1.5 beside 3.
-        assert!((results.mean_ratio_of_medians().unwrap() - 2f64.sqrt()).abs() < 1e-12);
+        // Medians: 16 and 2 beside 3.
+        assert!((results.mean_ratio_of_medians().unwrap() - 32f64.sqrt() / 3.0).abs() < 1e-12);
         assert_eq!(results.peer_names(), ["ort", "rten"]);
     }
 }

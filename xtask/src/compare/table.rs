@@ -127,7 +127,7 @@ mod tests {
             "| won | 0.500 | 2.00 | 250 | 80 % arithmetic | `f32_panel_14x2_avx512` | ort | 8.00 | 4.00 |";
         assert!(text.contains(won), "{text}");
         assert!(text.contains("| lost | 2.00 | 1.00 | 100 |"), "{text}");
-        let summary = "Channels first, f32: 1.41× the speed of the fastest peer of each layer in the geometric mean of 2 layers (1.41× \
+        let summary = "Channels first, f32: 1.41× the speed of the fastest peer of each layer in the geometric mean of 2 layers (1.89× \
                        by medians of the rounds), 0.50× at least; slower on 1.";
         assert!(text.contains(summary), "{text}");
     }
