@@ -144,6 +144,12 @@ mod tests {
     }
 
     #[test]
+    fn there_are_no_boxes_of_no_positions() {
+        assert_eq!(sizes(0, 1, 1), []);
+        assert_eq!(sizes(0, 8, 4), []);
+    }
+
+    #[test]
     fn items_are_cut_into_even_parts() {
         assert_eq!(Workers::ALONE.parts(3, 8, 1), 1);
         assert_eq!(Workers { threads: 2, turns: 1 }.parts(1, 8, 1), 2);

@@ -13,7 +13,7 @@ use super::rows::Positions;
 use super::shared_planes::store_shared_planes;
 use super::store::PositionStore;
 use super::sums::{PanelGroup, VectorSums};
-use super::taps::Taps;
+use super::taps::TileTaps;
 use super::winograd::{Points, Tiles, WinogradSums, products_len};
 use super::{Arithmetic, PanelPlan, Stores};
 
@@ -60,7 +60,7 @@ impl PanelPlan {
             let needed = self.needed(&problem.axes, &task.spans);
             Input::copied(problem, task.group, self.blocks, needed, (&mut scratch.input, task.input))
         };
-        let mut taps = Taps::new(self.blocks.size);
+        let mut taps = TileTaps::new(self.blocks.size);
         let most_rows = filter.kernels.panel_rows();
         let tile_len = most_rows * 2 * filter.kernels.lanes();
         let mut known = None;

@@ -13,7 +13,7 @@ use super::exact::Exact;
 use super::panels_of;
 use super::run::Site;
 use super::store::PositionStore;
-use super::taps::Taps;
+use super::taps::TileTaps;
 
 /// Panels of a group, as every member of a bundle has them.
 pub(super) struct PanelGroup<'a, T> {
@@ -147,7 +147,7 @@ impl<T: Real> VectorSums<'_, T> {
         &self,
         panels: &PanelGroup<'_, T>,
         after: Option<&PanelGroup<'_, T>>,
-        taps: &mut Taps<T>,
+        taps: &mut TileTaps<T>,
         stores: &[PositionStore<'_, T>],
         sums: &mut [T],
     ) {
@@ -209,7 +209,7 @@ impl<T: Real> VectorSums<'_, T> {
         step: &Step<'_, T>,
         tile: usize,
         member: &Member,
-        taps: &mut Taps<T>,
+        taps: &mut TileTaps<T>,
         out: &mut [T],
     ) {
         let &Step { prepared, block, weights, next, store } = step;

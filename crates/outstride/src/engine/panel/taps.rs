@@ -10,7 +10,7 @@ use super::bundle::Member;
 use super::rows::{Piece, Positions};
 
 /// The taps of a tile that meet the input, wherever the tile's rows stand.
-pub(super) struct Taps<T> {
+pub(super) struct TileTaps<T> {
     taps: Vec<PanelTap<T>>,
     /// Of each of the taps, its number among the member's taps.
     numbers: Vec<usize>,
@@ -26,9 +26,9 @@ pub(super) struct Taps<T> {
     distances: Vec<isize>,
 }
 
-impl<T: Real> Taps<T> {
+impl<T: Real> TileTaps<T> {
     pub(super) fn new(channels: usize) -> Self {
-        Taps {
+        TileTaps {
             taps: Vec::new(),
             numbers: Vec::new(),
             zeros: vec![T::default(); channels],

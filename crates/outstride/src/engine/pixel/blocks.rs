@@ -11,11 +11,8 @@ use super::super::pack::{Form, PackedFilter, Panel, Panels, Segment};
 /// Phases of the last axis that are computed before their outputs are stored: whole lines of them.
 const PHASES_AT_ONCE: usize = 32;
 
-/// Columns of so many output channels are enough for a tile: inputs are loaded for all of them. Of fewer, phases share them.
-const CHANNELS_ENOUGH: usize = 3;
-
-/// Columns of phases that share their inputs.
-const SHARING_COLUMNS: usize = 4;
+/// Columns of phases that share some of their inputs: the more there are, the more of them wait while others are fed.
+const SHARING_SOME: usize = 4;
 
 /// Output channels and phases that are stored together.
 #[derive(Debug)]
@@ -96,7 +93,7 @@ pub(crate) fn of_filter<T: Real>(filter: &PackedFilter<T>) -> Vec<Block> {
                 }
                 // A layer may have no output channels at all.
                 Form::Panels(_) if filter.out_channels == 0 => {}
-                Form::Panels(_) if filter.out_channels < CHANNELS_ENOUGH => {
+                Form::Panels(_) if 2 * filter.out_channels <= widest_tile(filter) => {
                     blocks.push(Block::new(sharing_lines(filter, pieces.of_phases(together))));
                 }
                 Form::Panels(_) => blocks.extend(by_channels(filter, pieces.of_phases(together))),
@@ -149,11 +146,14 @@ fn distinct(values: impl Iterator<Item = usize>) -> Vec<usize> {
     values
 }
 
+/// The most columns of a tile.
+fn widest_tile<T: Real>(filter: &PackedFilter<T>) -> usize {
+    filter.kernels.pixel_shapes().map(|(columns, _)| columns).max().unwrap_or(1).min(MAX_COLUMNS)
+}
+
 /// Blocks of some phases, each with as many output channels as a line takes.
 fn by_channels<T: Real>(filter: &PackedFilter<T>, pieces: &[Piece<'_>]) -> Vec<Block> {
-    let widest =
-        filter.kernels.pixel_shapes().map(|(columns, _)| columns).max().unwrap_or(1).min(MAX_COLUMNS);
-    let parts = filter.out_channels.div_ceil(widest);
+    let parts = filter.out_channels.div_ceil(widest_tile(filter));
     let at = |part: usize| filter.out_channels * part / parts;
     let of_part = |part: usize| {
         let channels = at(part)..at(part + 1);
@@ -173,16 +173,16 @@ fn by_channels<T: Real>(filter: &PackedFilter<T>, pieces: &[Piece<'_>]) -> Vec<B
     (0..parts).map(of_part).collect()
 }
 
-/// The lines of some phases of few channels, whose columns are next to each other in a panel.
+/// The lines of some phases of few channels, whose columns are next to each other in a panel: inputs are loaded once for all of them.
 fn sharing_lines<T: Real>(filter: &PackedFilter<T>, pieces: &[Piece<'_>]) -> Vec<Line> {
     let mut lines: Vec<(&Panel, Vec<Segment>)> = Vec::new();
     for &(panel, segment) in pieces {
         let beside = lines.last_mut().filter(|(other, segments)| {
             let columns: usize = segments.iter().map(|segment| segment.channels).sum();
             let end = segments.last().map_or(0, |last| last.column + last.channels);
-            std::ptr::eq(*other, panel)
-                && end == segment.column
-                && columns + segment.channels <= SHARING_COLUMNS
+            let share_all = segments.iter().all(|other| has_same_taps(filter, other.phase, segment.phase));
+            let most = if share_all { widest_tile(filter) } else { SHARING_SOME };
+            std::ptr::eq(*other, panel) && end == segment.column && columns + segment.channels <= most
         });
         match beside {
             Some((_, segments)) => segments.push(*segment),
@@ -190,6 +190,12 @@ fn sharing_lines<T: Real>(filter: &PackedFilter<T>, pieces: &[Piece<'_>]) -> Vec
         }
     }
     lines.into_iter().map(|(panel, segments)| panel_line(filter, panel, &segments)).collect()
+}
+
+/// Whether two phases read the same inputs at every position.
+fn has_same_taps<T: Real>(filter: &PackedFilter<T>, one: usize, other: usize) -> bool {
+    let deltas = |phase: &Phase| phase.taps.iter().map(|tap| tap.delta).collect::<Vec<_>>();
+    filter.phase(one).iter().zip(filter.phase(other)).all(|(one, other)| deltas(one) == deltas(other))
 }
 
 /// Columns of one phase in a panel.

@@ -126,7 +126,7 @@ impl PixelPlan {
         let enough = wanted.div_ceil(boxes.len().max(1));
         let groups = fitting.min(filter.groups / enough).clamp(1, filter.groups.max(1));
         let items = (boxes.len() * filter.groups.div_ceil(groups)).max(1);
-        let splits = wanted.div_ceil(items).min(blocks.len()).max(1);
+        let splits = workers.parts(items, blocks.len(), 1);
         PixelPlan { boxes, groups, splits, reach, chunk }
     }
 

@@ -22,7 +22,7 @@ use super::sums::{PanelGroup, Prepared};
 pub(super) use input::{PartsInput, PartsScratch, parts_len};
 use row_blocks::MemberBlocks;
 pub(super) use row_blocks::{RowBlocks, Rows};
-use steps::{Steps, Taps};
+use steps::{MemberTaps, Steps};
 use waiting::Waiting;
 use weights::StepBlocks;
 
@@ -146,7 +146,7 @@ impl<T: Real> MatrixSums<'_, T> {
                 steps: Steps::default(),
             }
         };
-        let mut taps: Vec<Taps> = members.iter().map(|_| Taps::default()).collect();
+        let mut taps: Vec<MemberTaps> = members.iter().map(|_| MemberTaps::default()).collect();
         let mut jobs: Vec<Job<'_, T>> = (0..members.len() * range.len()).map(job).collect();
         let stores = matches!(then, Then::Store(_));
         if stores && jobs.iter().all(|job| job.blocks.len() <= 1) {
@@ -183,7 +183,7 @@ impl<T: Real> MatrixSums<'_, T> {
 
     /// Computes the sums of jobs with one block of channels, and stores those of some rows while it multiplies the next: the inputs
     /// of a few rows stay in the first-level cache while the weights of all jobs pass by.
-    fn compute_and_store(&self, jobs: &mut [Job<'_, T>], taps: &mut [Taps], sums: &mut [T]) {
+    fn compute_and_store(&self, jobs: &mut [Job<'_, T>], taps: &mut [MemberTaps], sums: &mut [T]) {
         let units = self.units(jobs);
         let weights: usize = jobs.iter().map(|job| size_of_val(job.weights)).sum();
         // All members have the same positions.

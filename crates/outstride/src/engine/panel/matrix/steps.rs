@@ -9,7 +9,7 @@ use super::{Job, MatrixSums};
 
 /// The taps of a member, for the windows that they were found for.
 #[derive(Default)]
-pub(super) struct Taps {
+pub(super) struct MemberTaps {
     found_for: Option<usize>,
     /// Their numbers, and how far from a position they read.
     taps: Vec<(usize, isize)>,
@@ -37,7 +37,13 @@ impl Steps {
 impl<T: Real> MatrixSums<'_, T> {
     /// Finds what a job multiplies at a block of rows with a block of channels, given the taps of all members.
     #[inline]
-    pub(super) fn find_steps(&self, job: &mut Job<'_, T>, taps: &mut [Taps], rows: usize, block: usize) {
+    pub(super) fn find_steps(
+        &self,
+        job: &mut Job<'_, T>,
+        taps: &mut [MemberTaps],
+        rows: usize,
+        block: usize,
+    ) {
         let number = job.row_blocks.windows_of(rows);
         if job.steps.found_for == Some((number, block)) {
             return;
