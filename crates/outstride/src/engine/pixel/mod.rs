@@ -23,10 +23,13 @@ use chunk::{Worker, vectors_for};
 use planes::Planes;
 
 /// Input of one box, where all weights stay in the second-level cache anyway.
-const INPUT_BYTES: usize = 1 << 18;
+const INPUT_BYTES: usize = 1 << 19;
 
 /// Input of one box where they do not, and every box means another pass over them.
 const INPUT_BYTES_PER_PASS: usize = 5 << 18;
+
+/// Input of one task that has several groups.
+const GROUP_BYTES: usize = 1 << 18;
 
 /// Weights beyond this do not stay there.
 const CACHED_WEIGHT_BYTES: usize = 1 << 20;
@@ -122,7 +125,7 @@ impl PixelPlan {
         if !by_blocks {
             boxes = boxes.spread(&granules, workers, filter.groups, |_| true);
         }
-        let fitting = INPUT_BYTES / boxes.largest().map_or(1, |counts| bytes(&counts)).max(1);
+        let fitting = GROUP_BYTES / boxes.largest().map_or(1, |counts| bytes(&counts)).max(1);
         let enough = wanted.div_ceil(boxes.len().max(1));
         let groups = fitting.min(filter.groups / enough).clamp(1, filter.groups.max(1));
         let items = (boxes.len() * filter.groups.div_ceil(groups)).max(1);
