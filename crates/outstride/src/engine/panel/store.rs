@@ -79,18 +79,37 @@ impl<'a, T: Real> PositionStore<'a, T> {
             if is_interior(problem, self.member, positions.extent(number)) {
                 store_rows(problem, &self.runs, self.base, outputs, sums, self.width);
             } else {
-                for (row, sums) in sums.chunks_exact(self.width).enumerate().take(piece.count) {
-                    let index = positions.index(piece.first + row);
-                    store_border_row(
-                        problem,
-                        self.member,
-                        &self.pieces,
-                        self.base + outputs[row],
-                        index,
-                        sums,
-                    );
-                }
+                self.store_border(piece.first, outputs, sums);
             }
+        }
+    }
+
+    /// Stores the sums of positions from `first` on, of which some have outputs outside.
+    fn store_border(&self, first: usize, outputs: &[isize], sums: &[T]) {
+        let Site { problem, positions, .. } = *self.site;
+        let index = |row: usize| positions.index(first + row);
+        let is_inside = |row: &usize| {
+            let along = |axis: usize| Span { first: index(*row)[axis], count: 1 };
+            are_inside(problem, self.member, along)
+        };
+        let mut row = 0;
+        while row < outputs.len() {
+            let inside = (row..outputs.len()).take_while(is_inside).count();
+            let (outputs, sums) = (&outputs[row..], &sums[row * self.width..]);
+            if inside > 0 {
+                store_rows(problem, &self.runs, self.base, &outputs[..inside], sums, self.width);
+            } else {
+                let sums = &sums[..self.width];
+                store_border_row(
+                    problem,
+                    self.member,
+                    &self.pieces,
+                    self.base + outputs[0],
+                    index(row),
+                    sums,
+                );
+            }
+            row += inside.max(1);
         }
     }
 }
@@ -111,13 +130,18 @@ impl<T: Real> PositionStore<'_, T> {
 
 /// Whether all outputs of all positions lie inside the output.
 pub(super) fn is_interior<T: Real>(problem: &Problem<'_, T>, member: &Member, extent: &[Span]) -> bool {
+    !member.shared || are_inside(problem, member, |axis| extent[axis])
+}
+
+/// Whether all outputs of all phases at these indices lie inside the output.
+fn are_inside<T: Real>(problem: &Problem<'_, T>, member: &Member, extent: impl Fn(usize) -> Span) -> bool {
     let inside = |(axis, of): (usize, &EngineAxis<'_>)| {
-        let first = member.first_output(axis, of);
-        let least = first + extent[axis].first * of.stride;
-        let end = first + extent[axis].end() * of.stride;
+        let (first, extent) = (member.first_output(axis, of), extent(axis));
+        let least = first + extent.first * of.stride;
+        let end = first + extent.end() * of.stride;
         least >= 0 && end <= of.output as i64
     };
-    !member.shared || problem.axes.iter().enumerate().all(inside)
+    problem.axes.iter().enumerate().all(inside)
 }
 
 fn store_rows<T: Real>(
