@@ -11,7 +11,7 @@ use super::boxes::Workers;
 use super::lane::LanePlan;
 use super::pack::{Form, PackedFilter};
 use super::panel::{PanelPlan, Transformed, WinogradWeights};
-use super::pixel::PixelPlan;
+use super::pixel::{self, PixelPlan};
 use super::problem::Problem;
 
 /// Below this many estimated cycles, waking a second thread costs more than it saves.
@@ -299,11 +299,7 @@ impl Strategy {
                 let columns = filter.widest_panel();
                 (Path::Tile, (4 / columns, columns), plan.workspace(axes, filter))
             }
-            Tasks::Pixel(plan) => {
-                let wide = kernels.pixel_shapes().find(|&(columns, _)| columns >= filter.out_channels);
-                let tile = wide.or(kernels.pixel_shapes().last()).unwrap_or((1, 1));
-                (Path::Pixel, tile, plan.workspace(axes, filter))
-            }
+            Tasks::Pixel(plan) => (Path::Pixel, pixel::tile(filter), plan.workspace(axes, filter)),
             Tasks::Lane(plan) => (Path::Lane, (1, 4), plan.workspace(axes, filter)),
         };
         let computed = if path == Path::Tile { filter.grain().dtype() } else { T::DTYPE };

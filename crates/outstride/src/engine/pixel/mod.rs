@@ -40,6 +40,13 @@ const SUM_BYTES: usize = 1 << 14;
 /// The fewest vectors of positions that a chunk has, if there are so many.
 const FEWEST_VECTORS: usize = 16;
 
+/// The shape, of those that kernels have, of the largest tiles that a filter is computed by.
+pub(crate) fn tile<T: Real>(filter: &PackedFilter<T>) -> (usize, usize) {
+    let lines = filter.blocks().iter().flat_map(|block| &block.lines);
+    let columns = lines.map(|line| line.columns.len()).max().unwrap_or(1);
+    filter.kernels.pixel_shapes().find(|&(have, _)| columns <= have).unwrap_or((1, 1))
+}
+
 /// How the pixel path cuts a problem into tasks.
 #[derive(Debug)]
 pub(crate) struct PixelPlan {
