@@ -194,8 +194,10 @@ fn sharing_lines<T: Real>(filter: &PackedFilter<T>, pieces: &[Piece<'_>]) -> Vec
 
 /// Whether two phases read the same inputs at every position.
 fn has_same_taps<T: Real>(filter: &PackedFilter<T>, one: usize, other: usize) -> bool {
-    let deltas = |phase: &Phase| phase.taps.iter().map(|tap| tap.delta).collect::<Vec<_>>();
-    filter.phase(one).iter().zip(filter.phase(other)).all(|(one, other)| deltas(one) == deltas(other))
+    let same = |(one, other): (&Phase, &Phase)| {
+        one.taps.iter().map(|tap| tap.delta).eq(other.taps.iter().map(|tap| tap.delta))
+    };
+    filter.phase(one).into_iter().zip(filter.phase(other)).all(same)
 }
 
 /// Columns of one phase in a panel.
