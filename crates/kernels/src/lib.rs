@@ -45,7 +45,7 @@ pub use matrix::{
 pub use pages::prefer_huge_pages;
 pub use panel::{MAX_ROWS, PanelRows, PanelSums, PanelTap, PanelTile};
 pub use pixel::{MAX_COLUMNS, PixelTap, PixelTiles};
-pub use quantize::{Requantization, UNBOUNDED};
+pub use quantize::{ByteOutput, Requantization, UNBOUNDED};
 pub use simd::Scalar;
 pub use storage::{Output, OutputRows, Source, Storage, Stored, settle};
 pub use table::{KernelName, Kernels, Real, best_kernels, kernel_names, kernels};

@@ -12,8 +12,37 @@ pub struct Requantization<'a> {
     pub bias: &'a [f32],
     /// Real numbers are brought up to the first, then down to the second.
     pub bounds: (f32, f32),
-    /// The scale and the zero point of the integers that real numbers become again.
-    pub output: Option<(f32, f32)>,
+    /// The bytes that real numbers become again.
+    pub output: Option<ByteOutput>,
+}
+
+/// Bytes that stand for real numbers, and how these are divided by their scale.
+#[derive(Clone, Copy, Debug)]
+pub struct ByteOutput {
+    pub(crate) scale: f32,
+    pub(crate) zero_point: f32,
+    /// The scale's reciprocal as the sum of two, if [`ByReciprocal`] can use it.
+    pub(crate) reciprocal: Option<[f32; 2]>,
+    /// Whether all quotients are within integers of 32 bits, with no number on the way there infinite or NaN.
+    pub(crate) has_small_quotients: bool,
+}
+
+/// The greatest scale of bytes whose products with integers of 32 bits are far from infinite.
+const GREATEST_SCALE: f32 = 1e20;
+
+impl ByteOutput {
+    /// Of a scale and a zero point, for sums of 32 bits with such scales and as many biases.
+    pub fn new((scale, zero_point): (f32, f32), scales: &[f32], bias: &[f32]) -> Self {
+        const INTEGERS: f32 = (1u32 << 31) as f32;
+        let limit = scale * INTEGERS / 2.0;
+        let is_small = |(scale, bias): (&f32, &f32)| scale.abs() * INTEGERS + bias.abs() <= limit;
+        ByteOutput {
+            scale,
+            zero_point,
+            reciprocal: MODERATE.contains(&scale).then(|| reciprocal_of(scale)),
+            has_small_quotients: scale <= GREATEST_SCALE && scales.iter().zip(bias).all(is_small),
+        }
+    }
 }
 
 /// Bounds that bound nothing.
@@ -99,19 +128,19 @@ impl<S: Simd> ByReciprocal<S> {
     ///
     /// The CPU must have `S`'s instruction set.
     #[inline(always)]
-    pub(crate) unsafe fn with(scale: f32, zero_point: f32) -> Option<Self> {
+    pub(crate) unsafe fn with(output: &ByteOutput) -> Option<Self> {
         // From here on to its double, the numbers of 32 bits are the integers.
         const INTEGERS: f32 = (1 << 23) as f32;
-        if !S::FUSED || size_of::<S::Scalar>() != size_of::<f32>() || !MODERATE.contains(&scale) {
+        if !S::FUSED || size_of::<S::Scalar>() != size_of::<f32>() {
             return None;
         }
-        let [nearest, rest] = reciprocal_of(scale);
+        let [nearest, rest] = output.reciprocal?;
         let shift = 1.5 * INTEGERS;
         // SAFETY: handed on from the caller.
         unsafe {
             Some(ByReciprocal {
                 reciprocal: [single::<S>(nearest), single::<S>(rest)],
-                shift: [single::<S>(shift), single::<S>(zero_point - shift)],
+                shift: [single::<S>(shift), single::<S>(output.zero_point - shift)],
             })
         }
     }
@@ -182,14 +211,14 @@ pub(crate) trait Pass<S: Simd> {
 pub(crate) unsafe fn with_rounding<S: Simd>(to: &Requantization<'_>, pass: impl Pass<S>) {
     // SAFETY: handed on from the caller.
     unsafe {
-        let Some((scale, zero_point)) = to.output else {
+        let Some(output) = &to.output else {
             return pass.run((single::<S>(to.bounds.0), single::<S>(to.bounds.1)), &Real);
         };
-        let bounds = bounds_of_bytes::<S>(to.bounds, scale);
-        match ByReciprocal::<S>::with(scale, zero_point) {
+        let bounds = bounds_of_bytes::<S>(to.bounds, output.scale);
+        match ByReciprocal::<S>::with(output) {
             Some(rounding) => pass.run(bounds, &rounding),
             None => {
-                let (scale, zero_point) = (single::<S>(scale), single::<S>(zero_point));
+                let (scale, zero_point) = (single::<S>(output.scale), single::<S>(output.zero_point));
                 pass.run(bounds, &ByDivision::<S> { scale, zero_point });
             }
         }
@@ -347,7 +376,7 @@ mod tests {
                         scales: &[1.0],
                         bias: &[0.0],
                         bounds: UNBOUNDED,
-                        output: Some((scale, zero_point)),
+                        output: Some(ByteOutput::new((scale, zero_point), &[1.0], &[0.0])),
                     };
                     kernels.requantize(&mut values, &to);
                     for (value, real) in values.into_iter().zip(reals) {

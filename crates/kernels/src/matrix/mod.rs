@@ -68,7 +68,8 @@ pub struct MatrixBlock<'a> {
     pub fetch: *const u16,
     /// Whether other weights come next, so that these are not to take room in the first-level cache.
     pub stream: bool,
-    /// `[tile of rows][row][column]`
+    /// `[tile of rows][row][column]`: there when the next block was computed, or when [held ones are
+    /// stored](MatrixSession::store_held).
     pub out: *mut f32,
     /// What is there before.
     pub begin: Begin<'a>,
@@ -102,6 +103,8 @@ impl MatrixBlock<'_> {
 pub(crate) struct MatrixKernels {
     pub(crate) configure: unsafe fn(),
     pub(crate) release: unsafe fn(),
+    /// Stores the sums that tiles hold, by tiles of columns, less one. None if no kernel leaves any there.
+    pub(crate) store_held: Option<[unsafe fn(*mut f32); 2]>,
     pub(crate) parts: Option<PartKernels>,
     pub(crate) bytes: ByteKernels,
     /// The least and the greatest of some numbers.
@@ -212,19 +215,19 @@ impl MatrixKernels {
     }
 }
 
-/// See [`MatrixSession::multiply`].
-pub(crate) type BlockKernel = unsafe fn(&MatrixBlock<'_>);
+/// See [`MatrixSession::multiply`]. Stores the sums that tiles hold, if that is anywhere, and may leave those of the block there.
+pub(crate) type BlockKernel = unsafe fn(&MatrixBlock<'_>, *mut f32);
 
 /// See [`MatrixSession::finish`].
 pub(crate) type FinishKernel = unsafe fn(&FinishedRows<'_>, &[f32], (f32, f32), *mut u8, bool) -> bool;
 
 /// See [`MatrixSession::multiply_and_finish`].
 pub(crate) type MultiplyAndFinishKernel =
-    unsafe fn(&MatrixBlock<'_>, &FinishedRows<'_>, &[f32], (f32, f32), *mut u8, bool) -> bool;
+    unsafe fn(&MatrixBlock<'_>, *mut f32, &FinishedRows<'_>, &[f32], (f32, f32), *mut u8, bool) -> bool;
 
 /// See [`MatrixSession::multiply_and_finish_bytes`].
 pub(crate) type MultiplyAndRequantizeKernel =
-    unsafe fn(&[MatrixBlock<'_>], &FinishedRows<'_>, &Requantization<'_>, *mut u8, bool) -> bool;
+    unsafe fn(&[MatrixBlock<'_>], *mut f32, &FinishedRows<'_>, &Requantization<'_>, *mut u8, bool) -> bool;
 
 /// See [`MatrixSession::finish_turned`].
 pub(crate) type FinishTurnedKernel =
@@ -252,10 +255,10 @@ pub const FINISHED_COLUMNS: usize = 32;
 /// Rows of sums to finish and store.
 #[derive(Clone, Copy, Debug)]
 pub struct FinishedRows<'a> {
-    /// From the first column of the first row on.
-    pub sums: &'a [f32],
+    /// From the first column of the first row on. Not a slice: what tiles hold may still be on its way there.
+    pub sums: *const f32,
     /// The same of as many columns that are stored behind these: those of bytes that fill a line.
-    pub beside: Option<&'a [f32]>,
+    pub beside: Option<*const f32>,
     /// From a row to the next.
     pub pitch: usize,
     /// The rows to store.

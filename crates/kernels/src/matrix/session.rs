@@ -1,5 +1,7 @@
 //! The kernels of matrix tiles, on a thread whose tiles are configured.
 
+use std::cell::Cell;
+
 use outstride_spec::DType;
 
 use super::{
@@ -20,9 +22,18 @@ pub struct RowsTarget<'a> {
     pub stream: bool,
 }
 
+/// Where sums go that tiles hold: storing them takes no time while others are multiplied.
+#[derive(Clone, Copy)]
+struct Held {
+    out: *mut f32,
+    column_tiles: usize,
+}
+
 /// This thread's tiles, ready for use. Gives them back when dropped.
 pub struct MatrixSession {
     kernels: MatrixKernels,
+    /// The sums that tiles hold, if they hold any.
+    held: Cell<Option<Held>>,
     /// Tiles belong to a thread.
     not_send: std::marker::PhantomData<*const ()>,
 }
@@ -34,7 +45,7 @@ impl MatrixSession {
     pub(crate) unsafe fn new(kernels: MatrixKernels) -> Self {
         // SAFETY: the caller vouches for it.
         unsafe { (kernels.configure)() };
-        MatrixSession { kernels, not_send: std::marker::PhantomData }
+        MatrixSession { kernels, held: Cell::new(None), not_send: std::marker::PhantomData }
     }
 
     fn parts(&self) -> &PartKernels {
@@ -146,8 +157,9 @@ impl MatrixSession {
     /// As [`multiply`](Self::multiply).
     pub unsafe fn multiply_bytes(&self, signed: bool, column_tiles: usize, block: &MatrixBlock<'_>) {
         check_columns(block, column_tiles);
+        let kernels = &self.kernels.bytes.blocks[usize::from(signed)][column_tiles - 1];
         // SAFETY: as for `multiply`.
-        unsafe { (self.kernels.bytes.blocks[usize::from(signed)][column_tiles - 1].multiply)(block) }
+        unsafe { (kernels.multiply)(block, self.hold(block.out, column_tiles)) }
     }
 
     /// As [`Kernels::requantize`](crate::Kernels::requantize), of the integers that
@@ -162,7 +174,8 @@ impl MatrixSession {
         unsafe { (self.kernels.bytes.requantize)(sums, to) }
     }
 
-    /// Computes a block of numbers in such pieces, with so many tiles of columns (1 or 2).
+    /// Computes a block of numbers in such pieces, with so many tiles of columns (1 or 2). Tiles may hold the sums until another
+    /// block is computed or [they are stored](Self::store_held).
     ///
     /// # Panics
     ///
@@ -170,12 +183,32 @@ impl MatrixSession {
     ///
     /// # Safety
     ///
-    /// Every step's inputs and weights must be readable at all tiles and pieces, and `out` writable for four tiles. No
-    /// other session of this thread may have ended since this one began: it gave the thread's tiles back.
+    /// Every step's inputs and weights must be readable at all tiles and pieces, and `out` writable for four tiles, by nobody else
+    /// until the sums are stored. No other session of this thread may have begun or ended since this one began: tiles are the
+    /// thread's.
     pub unsafe fn multiply(&self, pieces: Pieces, column_tiles: usize, block: &MatrixBlock<'_>) {
         check_numbers(block);
         // SAFETY: the session has the instructions, and configured the tiles; the caller vouches for the rest.
-        unsafe { (self.blocks(pieces, column_tiles).multiply)(block) }
+        unsafe {
+            (self.blocks(pieces, column_tiles).multiply)(block, self.hold(block.out, column_tiles));
+        }
+    }
+
+    /// What tiles hold so far goes there, or nowhere if null, and what they will hold goes to `out`.
+    fn hold(&self, out: *mut f32, column_tiles: usize) -> *mut f32 {
+        if self.held.get().is_some_and(|held| held.column_tiles != column_tiles) {
+            self.store_held();
+        }
+        let next = self.kernels.store_held.map(|_| Held { out, column_tiles });
+        self.held.replace(next).map_or(std::ptr::null_mut(), |held| held.out)
+    }
+
+    /// Stores the sums that tiles hold, if they hold any.
+    pub fn store_held(&self) {
+        if let (Some(held), Some(store)) = (self.held.take(), self.kernels.store_held) {
+            // SAFETY: the session configured the tiles; whoever had the sums computed vouched for room until now.
+            unsafe { (store[held.column_tiles - 1])(held.out) }
+        }
     }
 
     /// Does nothing but products of tiles in the first-level cache, `rounds` times 64 steps, and returns how many
@@ -210,6 +243,7 @@ impl MatrixSession {
                 }
             }
         }
+        self.store_held();
         let sums = (4 * TILE_ROWS * TILE_ROWS) as u128;
         let channels = if are_bytes(dtype) { BYTE_ROW } else { PART_ROW };
         2 * sums * (channels * STEPS * rounds) as u128
@@ -232,7 +266,7 @@ impl MatrixSession {
     ///
     /// # Safety
     ///
-    /// Every row must lie inside the sums, and every distance within their range. No other thread may write any of the output's
+    /// Every row must be readable, and every distance within their range. No other thread may write any of the output's
     /// elements at the same time. With `stream`, this thread must [`settle`](crate::settle) before another one may read them.
     pub unsafe fn finish(
         &self,
@@ -259,7 +293,7 @@ impl MatrixSession {
     ///
     /// # Safety
     ///
-    /// As both; the block's sums must be others than those that are finished.
+    /// As both; the block's sums must be others than those that are finished, which may be those that tiles hold.
     pub unsafe fn multiply_and_finish(
         &self,
         (pieces, column_tiles): (Pieces, usize),
@@ -276,10 +310,12 @@ impl MatrixSession {
         unsafe {
             match kernels.and_finish.to(target.output.dtype()) {
                 Some(multiply) if !are_subnormal(bounds) => {
-                    multiply(block, from, bias, bounds, Self::address(from, target), target.stream)
+                    let to = Self::address(from, target);
+                    let held = self.hold(block.out, column_tiles);
+                    multiply(block, held, from, bias, bounds, to, target.stream)
                 }
                 _ => {
-                    (kernels.multiply)(block);
+                    (kernels.multiply)(block, self.hold(block.out, column_tiles));
                     false
                 }
             }
@@ -294,7 +330,7 @@ impl MatrixSession {
     ///
     /// # Safety
     ///
-    /// As both; the blocks' sums must be others than those that are finished.
+    /// As both; the blocks' sums must be others than those that are finished, which may be those that tiles hold.
     pub unsafe fn multiply_and_finish_bytes(
         &self,
         (signed, column_tiles): (bool, usize),
@@ -308,10 +344,16 @@ impl MatrixSession {
         let kernels = &self.kernels.bytes.blocks[usize::from(signed)][column_tiles - 1];
         // SAFETY: the session has the instructions, and configured the tiles; the caller vouches for the rest.
         unsafe {
-            match kernels.and_requantize.to(target.output.dtype()) {
-                Some(multiply) => multiply(blocks, from, to, Self::address(from, target), target.stream),
-                None => {
-                    blocks.iter().for_each(|block| (kernels.multiply)(block));
+            match (kernels.and_requantize.to(target.output.dtype()), blocks.last()) {
+                (Some(multiply), Some(last)) => {
+                    let address = Self::address(from, target);
+                    let held = self.hold(last.out, column_tiles);
+                    multiply(blocks, held, from, to, address, target.stream)
+                }
+                _ => {
+                    for block in blocks {
+                        (kernels.multiply)(block, self.hold(block.out, column_tiles));
+                    }
                     false
                 }
             }

@@ -34,6 +34,7 @@ const TILE_BYTES: usize = BYTE_ROW / CHANNELS * VECTOR;
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
 unsafe fn multiply<const ROW_TILES: usize, const COLUMN_TILES: usize, const ROWS: usize>(
     block: &MatrixBlock<'_>,
+    _held: *mut f32,
 ) {
     if !block.fetch.is_null() {
         for line in 0..block.steps.len() * FETCHED_BY_STEP * size_of::<u16>() / VECTOR {
@@ -97,6 +98,7 @@ unsafe fn multiply_and_requantize<
     Q: Requantized,
 >(
     blocks: &[MatrixBlock<'_>],
+    held: *mut f32,
     from: &FinishedRows<'_>,
     to: &Requantization<'_>,
     target: *mut u8,
@@ -105,7 +107,7 @@ unsafe fn multiply_and_requantize<
     // SAFETY: handed on from the caller.
     unsafe {
         for block in blocks {
-            multiply::<ROW_TILES, COLUMN_TILES, ROWS>(block);
+            multiply::<ROW_TILES, COLUMN_TILES, ROWS>(block, held);
         }
         finish::requantize_now::<Q>(from, to, target, stream)
     }
@@ -131,6 +133,7 @@ unsafe fn nothing() {}
 pub(crate) const KERNELS: MatrixKernels = MatrixKernels {
     configure: nothing,
     release: nothing,
+    store_held: None,
     parts: None,
     bytes: ByteKernels {
         blocks: [[of_shape::<4, 1, 16>(), of_shape::<2, 2, 8>()]; 2],

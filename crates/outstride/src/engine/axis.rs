@@ -52,12 +52,18 @@ impl Span {
 
 /// Of rising deltas, those at which some position of `read` finds an index of `inside`: a kernel may have many more
 /// taps than the input has elements, and only these may cost time.
+#[inline]
 pub(crate) fn meeting(deltas: &[usize], read: Span, inside: Span) -> Range<usize> {
     if read.count == 0 || inside.count == 0 {
         return 0..0;
     }
     let least = read.first - (inside.end() - 1);
     let greatest = read.end() - 1 - inside.first;
+    if deltas.first().is_some_and(|&first| first as i64 >= least)
+        && deltas.last().is_some_and(|&last| last as i64 <= greatest)
+    {
+        return 0..deltas.len();
+    }
     let start = deltas.partition_point(|&delta| (delta as i64) < least);
     let end = deltas.partition_point(|&delta| delta as i64 <= greatest);
     start..end.max(start)

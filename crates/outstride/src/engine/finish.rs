@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use outstride_kernels::{Kernels, MatrixSession, Real, Requantization, UNBOUNDED};
+use outstride_kernels::{ByteOutput, Kernels, MatrixSession, Real, Requantization, UNBOUNDED};
 use outstride_spec::Activation;
 
 /// The steps after the sums, in their order.
@@ -11,8 +11,8 @@ pub(crate) struct Finish<'a> {
     /// Integer sums become real numbers.
     pub(crate) scaling: Option<&'a Scaling>,
     pub(crate) activation: Activation,
-    /// Real numbers become integers again: the scale and zero point of these.
-    pub(crate) output: Option<(f32, f32)>,
+    /// Real numbers become bytes again.
+    pub(crate) output: Option<ByteOutput>,
 }
 
 impl Finish<'_> {
@@ -98,7 +98,7 @@ impl<'a> Scales<'a> {
         &self,
         columns: Range<usize>,
         bounds: (f32, f32),
-        output: Option<(f32, f32)>,
+        output: Option<ByteOutput>,
     ) -> Requantization<'a> {
         Requantization { scales: &self.scales[columns.clone()], bias: &self.bias[columns], bounds, output }
     }
@@ -108,6 +108,11 @@ impl Scaling {
     /// Of these values per output channel, given how values lie that go with the panels' columns.
     pub(crate) fn new(scales: Vec<f32>, bias: Vec<f32>, lay_out: impl Fn(&[f32]) -> Vec<f32>) -> Self {
         Scaling { panel_scales: lay_out(&scales), panel_bias: lay_out(&bias), scales, bias }
+    }
+
+    /// The bytes with such a scale and zero point that sums become.
+    pub(crate) fn output(&self, scale: f32, zero_point: f32) -> ByteOutput {
+        ByteOutput::new((scale, zero_point), &self.scales, &self.bias)
     }
 
     /// Those of some output channels.

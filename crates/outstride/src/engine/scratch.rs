@@ -56,17 +56,35 @@ impl<E: Zeroable> Kept<E> {
     }
 }
 
-/// The scratch memory of tasks that do not run just now: never more than ran at the same time.
+/// The scratch memory of tasks that do not run just now, with who had it last: never more than ran at the same time.
 #[derive(Debug, Default)]
-pub(crate) struct ScratchPool<T>(Mutex<Vec<Scratch<T>>>);
+pub(crate) struct ScratchPool<T>(Mutex<Vec<(ThreadMark, Scratch<T>)>>);
 
 impl<T: Scalar> ScratchPool<T> {
-    /// Lends scratch memory with whatever is in it.
+    /// Lends scratch memory with whatever is in it: what this thread had last, if it is there, for that is in its core's caches.
     pub(crate) fn with<R>(&self, use_it: impl FnOnce(&mut Scratch<T>) -> R) -> R {
         let pool = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut scratch = pool().pop().unwrap_or_default();
+        let own = ThreadMark::of_this_thread();
+        let mut scratch = {
+            let mut pool = pool();
+            match pool.iter().position(|(mark, _)| *mark == own) {
+                Some(place) => pool.swap_remove(place).1,
+                None => pool.pop().map_or_else(Scratch::default, |(_, scratch)| scratch),
+            }
+        };
         let result = use_it(&mut scratch);
-        pool().push(scratch);
+        pool().push((own, scratch));
         result
+    }
+}
+
+/// Tells threads from each other as long as both live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct ThreadMark(usize);
+
+impl ThreadMark {
+    fn of_this_thread() -> Self {
+        thread_local!(static MARK: u8 = const { 0 });
+        ThreadMark(MARK.with(|mark| std::ptr::from_ref(mark).addr()))
     }
 }

@@ -159,10 +159,11 @@ impl<X: Byte> QuantizedConvTranspose<X> {
         output: Option<Affine>,
     ) {
         let (x, y) = (x.canonical_data(&call.input), y.canonical_data(&call.output));
+        let scaling = self.sums.scaling();
         let finish = Finish {
-            scaling: Some(self.sums.scaling()),
+            scaling: Some(scaling),
             activation: call.activation,
-            output: output.map(|output| (output.scale, output.zero_point as f32)),
+            output: output.map(|output| scaling.output(output.scale, output.zero_point as f32)),
         };
         self.sums.run(call, self.input.zero_point as f32, x, y, &finish, &*self.signature.executor.0);
     }

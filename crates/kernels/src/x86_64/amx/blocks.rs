@@ -14,12 +14,21 @@ const _: () = assert!(PART_ROW * size_of::<u16>() == 64 && TILE_ROWS == 16);
 
 /// How a block of sums is computed.
 pub(super) trait Block {
-    /// Adds the products of all steps to what sums begin with, and does so many pieces of work after each of them.
+    /// Adds the products of all steps to what sums begin with, leaves these in the tiles, and does so many pieces of work after
+    /// each step. Meanwhile it stores the sums that tiles held before, if that is anywhere.
     ///
     /// # Safety
     ///
-    /// Tiles must be configured, and all that the block names readable or writable; and as [`Work::advance`].
-    unsafe fn run(block: &MatrixBlock<'_>, work: &mut impl Work, pieces: usize);
+    /// Tiles must be configured, and all that the block names readable or writable, with room for the sums that tiles hold; and
+    /// as [`Work::advance`].
+    unsafe fn run(block: &MatrixBlock<'_>, held: *mut f32, work: &mut impl Work, pieces: usize);
+
+    /// Stores the sums that tiles hold.
+    ///
+    /// # Safety
+    ///
+    /// Tiles must be configured, and there must be room for the sums.
+    unsafe fn store(to: *mut f32);
 }
 
 /// How numbers or bytes are multiplied.
@@ -27,19 +36,12 @@ pub(super) trait Products {
     /// Which parts of weights and inputs are multiplied with each other, one pair after the other.
     const PAIRS: &'static [(usize, usize)];
 
-    /// The two current tiles of rows by the two of columns.
+    /// Adds the product of one of the two current tiles of rows and one of columns to one of the four of sums.
     ///
     /// # Safety
     ///
     /// Tiles must be configured.
-    unsafe fn two_by_two();
-
-    /// The two current tiles of rows by one of columns: the first or the last two tiles of sums.
-    ///
-    /// # Safety
-    ///
-    /// Tiles must be configured.
-    unsafe fn two_by_one<const LAST: bool>();
+    unsafe fn multiply<const SUM: usize, const ROWS: usize, const COLUMNS: usize>();
 }
 
 /// Bytes of a row of a tile, and elements of a tile of weights.
@@ -52,138 +54,215 @@ pub(super) struct TwoByTwo<P>(PhantomData<P>);
 /// Four tiles of rows by one of columns.
 pub(super) struct FourByOne<P>(PhantomData<P>);
 
-/// Assembly that uses all tiles.
-macro_rules! tiles {
-    ($($text:expr),* ; $($operands:tt)*) => {
-        asm!(
-            $($text,)*
-            $($operands)*
-            out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
-            out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
-            options(nostack),
-        )
-    };
-}
-
-/// Begins four tiles of sums with zeros.
-macro_rules! zero_sums {
-    () => {
-        tiles!("tilezero tmm0", "tilezero tmm1", "tilezero tmm2", "tilezero tmm3";)
-    };
-}
-
-/// Loads a tile of columns. To `stream`, it is not to take room in the first-level cache.
-macro_rules! load_columns {
-    ($tile:tt, $weights:expr, $stream:expr) => {
-        if $stream {
-            asm!(
-                concat!("tileloaddt1 ", $tile, ", [{weights} + {row}]"),
-                weights = in(reg) $weights, row = in(reg) ROW,
-                out("tmm6") _, out("tmm7") _,
-                options(nostack, readonly),
-            );
-        } else {
-            asm!(
-                concat!("tileloadd ", $tile, ", [{weights} + {row}]"),
-                weights = in(reg) $weights, row = in(reg) ROW,
-                out("tmm6") _, out("tmm7") _,
-                options(nostack, readonly),
-            );
+/// An instruction for one of the four tiles of sums.
+macro_rules! of_sum {
+    ($number:expr, $before:expr, $after:literal ; $($operands:tt)*) => {
+        match $number {
+            0 => asm!(concat!($before, "tmm0", $after), $($operands)* out("tmm0") _, options(nostack)),
+            1 => asm!(concat!($before, "tmm1", $after), $($operands)* out("tmm1") _, options(nostack)),
+            2 => asm!(concat!($before, "tmm2", $after), $($operands)* out("tmm2") _, options(nostack)),
+            3 => asm!(concat!($before, "tmm3", $after), $($operands)* out("tmm3") _, options(nostack)),
+            _ => unreachable!("there are four"),
         }
     };
 }
 
+/// Stores a tile of sums, whose rows are so many bytes apart.
+///
+/// # Safety
+///
+/// Tiles must be configured, and there must be room for it.
+#[inline(always)]
+unsafe fn store_sum<const SUM: usize>(to: *mut u8, row: usize) {
+    // SAFETY: handed on from the caller.
+    unsafe { of_sum!(SUM, "tilestored [{to} + {row}], ", ""; to = in(reg) to, row = in(reg) row,) }
+}
+
+/// How the sums of a block begin.
+struct Start {
+    /// Where those go that tiles hold from the block before; nowhere if null.
+    held: *mut u8,
+    /// From a row of these to the next.
+    held_row: usize,
+    /// Where to load them from; zeros if null.
+    begin: *const u8,
+    row: usize,
+}
+
+impl Start {
+    /// Stores a tile of sums and begins it anew, given how far into those held and into those to begin with it is.
+    ///
+    /// # Safety
+    ///
+    /// Tiles must be configured, and both tiles readable or writable.
+    #[inline(always)]
+    unsafe fn tile<const SUM: usize>(&self, held: usize, begin: usize) {
+        // SAFETY: handed on from the caller.
+        unsafe {
+            if !self.held.is_null() {
+                store_sum::<SUM>(self.held.wrapping_add(held), self.held_row);
+            }
+            if self.begin.is_null() {
+                of_sum!(SUM, "tilezero ", "";);
+            } else {
+                let begin = self.begin.wrapping_add(begin);
+                of_sum!(SUM, "tileloadd ", ", [{begin} + {row}]"; begin = in(reg) begin, row = in(reg) self.row,);
+            }
+        }
+    }
+}
+
+/// Loads two tiles of columns that follow each other, or the first of them alone. To `stream`, they are not to take room in the
+/// first-level cache.
+///
+/// # Safety
+///
+/// Tiles must be configured, and the weights readable.
+#[inline(always)]
+unsafe fn load_columns<const BOTH: bool>(weights: *const u16, stream: bool) {
+    macro_rules! load {
+        ($($text:expr),*) => {
+            asm!(
+                $($text,)*
+                weights = in(reg) weights, row = in(reg) ROW,
+                out("tmm6") _, out("tmm7") _,
+                options(nostack, readonly),
+            )
+        };
+    }
+    // SAFETY: handed on from the caller.
+    unsafe {
+        match (BOTH, stream) {
+            (true, true) => {
+                load!("tileloaddt1 tmm6, [{weights} + {row}]", "tileloaddt1 tmm7, [{weights} + {row} + 1024]")
+            }
+            (true, false) => {
+                load!("tileloadd tmm6, [{weights} + {row}]", "tileloadd tmm7, [{weights} + {row} + 1024]")
+            }
+            (false, true) => load!("tileloaddt1 tmm6, [{weights} + {row}]"),
+            (false, false) => load!("tileloadd tmm6, [{weights} + {row}]"),
+        }
+    }
+}
+
 impl<P: Products> Block for TwoByTwo<P> {
     #[inline(always)]
-    unsafe fn run(block: &MatrixBlock<'_>, work: &mut impl Work, pieces: usize) {
+    unsafe fn run(block: &MatrixBlock<'_>, held: *mut f32, work: &mut impl Work, pieces: usize) {
         let (begin, row, tile) = block.begin(128, 2048);
+        let start = Start { held: held.cast(), held_row: 128, begin, row };
+        let rows = [block.rows[0], block.rows[1]];
+        let (stream, mut started) = (block.stream, false);
         // SAFETY: the caller vouches for all of it.
         unsafe {
-            if begin.is_null() {
-                zero_sums!();
-            } else {
-                tiles!(
-                    "tileloadd tmm0, [{first} + {row}]",
-                    "tileloadd tmm1, [{first} + {row} + 64]",
-                    "tileloadd tmm2, [{second} + {row}]",
-                    "tileloadd tmm3, [{second} + {row} + 64]";
-                    first = in(reg) begin, second = in(reg) begin.wrapping_add(tile), row = in(reg) row,
-                );
-            }
-            let rows = [block.rows[0], block.rows[1]];
-            let mut fetch = Fetch(block.fetch);
-            for step in block.steps {
+            for (number, step) in block.steps.iter().enumerate() {
                 let mut loaded = (usize::MAX, usize::MAX);
                 for &(columns, part) in P::PAIRS {
                     if loaded.0 != columns {
-                        let weights = step.weights.wrapping_add(columns * 2 * TILE);
-                        load_columns!("tmm6", weights, block.stream);
-                        load_columns!("tmm7", weights.wrapping_add(TILE), block.stream);
+                        load_columns::<true>(step.weights.wrapping_add(columns * 2 * TILE), stream);
                     }
                     if loaded.1 != part {
                         load_rows(rows, step.input, part * block.part_stride);
                     }
                     loaded = (columns, part);
-                    P::two_by_two();
+                    if started {
+                        P::multiply::<0, 0, 0>();
+                        P::multiply::<1, 0, 1>();
+                        P::multiply::<2, 1, 0>();
+                        P::multiply::<3, 1, 1>();
+                    } else {
+                        // While a tile is stored, the next is still multiplied.
+                        start.tile::<0>(0, 0);
+                        P::multiply::<0, 0, 0>();
+                        start.tile::<1>(64, 64);
+                        P::multiply::<1, 0, 1>();
+                        start.tile::<2>(2048, tile);
+                        P::multiply::<2, 1, 0>();
+                        start.tile::<3>(2112, tile + 64);
+                        P::multiply::<3, 1, 1>();
+                        started = true;
+                    }
                 }
-                fetch.advance();
+                fetch(block, number);
                 work.advance(pieces);
             }
-            tiles!(
-                "tilestored [{first} + {row}], tmm0",
-                "tilestored [{first} + {row} + 64], tmm1",
-                "tilestored [{first} + {row} + 2048], tmm2",
-                "tilestored [{first} + {row} + 2112], tmm3";
-                first = in(reg) block.out, row = in(reg) 128usize,
-            );
+            if !started {
+                start.tile::<0>(0, 0);
+                start.tile::<1>(64, 64);
+                start.tile::<2>(2048, tile);
+                start.tile::<3>(2112, tile + 64);
+            }
+        }
+    }
+
+    unsafe fn store(to: *mut f32) {
+        let to = to.cast::<u8>();
+        // SAFETY: handed on from the caller.
+        unsafe {
+            store_sum::<0>(to, 128);
+            store_sum::<1>(to.wrapping_add(64), 128);
+            store_sum::<2>(to.wrapping_add(2048), 128);
+            store_sum::<3>(to.wrapping_add(2112), 128);
         }
     }
 }
 
 impl<P: Products> Block for FourByOne<P> {
     #[inline(always)]
-    unsafe fn run(block: &MatrixBlock<'_>, work: &mut impl Work, pieces: usize) {
+    unsafe fn run(block: &MatrixBlock<'_>, held: *mut f32, work: &mut impl Work, pieces: usize) {
         let (begin, row, tile) = block.begin(64, 1024);
+        let start = Start { held: held.cast(), held_row: 64, begin, row };
+        let [a, b, c, d] = block.rows;
+        let (stream, mut started) = (block.stream, false);
         // SAFETY: the caller vouches for all of it.
         unsafe {
-            if begin.is_null() {
-                zero_sums!();
-            } else {
-                tiles!(
-                    "tileloadd tmm0, [{from} + {row}]",
-                    "add {from}, {tile}",
-                    "tileloadd tmm1, [{from} + {row}]",
-                    "add {from}, {tile}",
-                    "tileloadd tmm2, [{from} + {row}]",
-                    "add {from}, {tile}",
-                    "tileloadd tmm3, [{from} + {row}]";
-                    from = inout(reg) begin => _, tile = in(reg) tile, row = in(reg) row,
-                );
-            }
-            let [a, b, c, d] = block.rows;
-            let mut fetch = Fetch(block.fetch);
-            for step in block.steps {
+            for (number, step) in block.steps.iter().enumerate() {
                 let mut loaded = usize::MAX;
                 for &(columns, part) in P::PAIRS {
                     if loaded != columns {
-                        load_columns!("tmm6", step.weights.wrapping_add(columns * TILE), block.stream);
+                        load_columns::<false>(step.weights.wrapping_add(columns * TILE), stream);
                         loaded = columns;
                     }
                     load_rows([a, b], step.input, part * block.part_stride);
-                    P::two_by_one::<false>();
-                    load_rows([c, d], step.input, part * block.part_stride);
-                    P::two_by_one::<true>();
+                    if started {
+                        P::multiply::<0, 0, 0>();
+                        P::multiply::<1, 1, 0>();
+                        load_rows([c, d], step.input, part * block.part_stride);
+                        P::multiply::<2, 0, 0>();
+                        P::multiply::<3, 1, 0>();
+                    } else {
+                        // While a tile is stored, the next is still multiplied.
+                        start.tile::<0>(0, 0);
+                        P::multiply::<0, 0, 0>();
+                        start.tile::<1>(1024, tile);
+                        P::multiply::<1, 1, 0>();
+                        load_rows([c, d], step.input, part * block.part_stride);
+                        start.tile::<2>(2048, 2 * tile);
+                        P::multiply::<2, 0, 0>();
+                        start.tile::<3>(3072, 3 * tile);
+                        P::multiply::<3, 1, 0>();
+                        started = true;
+                    }
                 }
-                fetch.advance();
+                fetch(block, number);
                 work.advance(pieces);
             }
-            tiles!(
-                "tilestored [{first} + {row}], tmm0",
-                "tilestored [{first} + {row} + 1024], tmm1",
-                "tilestored [{first} + {row} + 2048], tmm2",
-                "tilestored [{first} + {row} + 3072], tmm3";
-                first = in(reg) block.out, row = in(reg) 64usize,
-            );
+            if !started {
+                start.tile::<0>(0, 0);
+                start.tile::<1>(1024, tile);
+                start.tile::<2>(2048, 2 * tile);
+                start.tile::<3>(3072, 3 * tile);
+            }
+        }
+    }
+
+    unsafe fn store(to: *mut f32) {
+        let to = to.cast::<u8>();
+        // SAFETY: handed on from the caller.
+        unsafe {
+            store_sum::<0>(to, 64);
+            store_sum::<1>(to.wrapping_add(1024), 64);
+            store_sum::<2>(to.wrapping_add(2048), 64);
+            store_sum::<3>(to.wrapping_add(3072), 64);
         }
     }
 }
@@ -210,18 +289,14 @@ unsafe fn load_rows(rows: [*const u16; 2], bytes: isize, elements: usize) {
     }
 }
 
-/// What is fetched after every step, if anything.
-struct Fetch(*const u16);
-
-impl Fetch {
-    #[inline(always)]
-    fn advance(&mut self) {
-        if !self.0.is_null() {
-            for line in 0..FETCHED_BY_STEP / PART_ROW {
-                // SAFETY: fetching accesses no memory.
-                unsafe { _mm_prefetch::<_MM_HINT_T1>(self.0.wrapping_add(line * PART_ROW).cast()) };
-            }
-            self.0 = self.0.wrapping_add(FETCHED_BY_STEP);
+/// Brings near what is fetched after a step, if anything is.
+#[inline(always)]
+fn fetch(block: &MatrixBlock<'_>, step: usize) {
+    if !block.fetch.is_null() {
+        let from = block.fetch.wrapping_add(step * FETCHED_BY_STEP);
+        for line in 0..FETCHED_BY_STEP / PART_ROW {
+            // SAFETY: fetching accesses no memory.
+            unsafe { _mm_prefetch::<_MM_HINT_T1>(from.wrapping_add(line * PART_ROW).cast()) };
         }
     }
 }
@@ -235,32 +310,15 @@ macro_rules! products {
             const PAIRS: &'static [(usize, usize)] = &$pairs;
 
             #[inline(always)]
-            unsafe fn two_by_two() {
+            unsafe fn multiply<const SUM: usize, const ROWS: usize, const COLUMNS: usize>() {
                 // SAFETY: handed on from the caller.
                 unsafe {
-                    tiles!(
-                        concat!($product, " tmm0, tmm4, tmm6"),
-                        concat!($product, " tmm1, tmm4, tmm7"),
-                        concat!($product, " tmm2, tmm5, tmm6"),
-                        concat!($product, " tmm3, tmm5, tmm7");
-                    );
-                }
-            }
-
-            #[inline(always)]
-            unsafe fn two_by_one<const LAST: bool>() {
-                // SAFETY: handed on from the caller.
-                unsafe {
-                    if LAST {
-                        tiles!(
-                            concat!($product, " tmm2, tmm4, tmm6"),
-                            concat!($product, " tmm3, tmm5, tmm6");
-                        );
-                    } else {
-                        tiles!(
-                            concat!($product, " tmm0, tmm4, tmm6"),
-                            concat!($product, " tmm1, tmm5, tmm6");
-                        );
+                    match (ROWS, COLUMNS) {
+                        (0, 0) => of_sum!(SUM, concat!($product, " "), ", tmm4, tmm6";),
+                        (0, 1) => of_sum!(SUM, concat!($product, " "), ", tmm4, tmm7";),
+                        (1, 0) => of_sum!(SUM, concat!($product, " "), ", tmm5, tmm6";),
+                        (1, 1) => of_sum!(SUM, concat!($product, " "), ", tmm5, tmm7";),
+                        _ => unreachable!("there are two of each"),
                     }
                 }
             }

@@ -118,6 +118,8 @@ pub(crate) unsafe fn release() {
 /// Has work done while it multiplies blocks.
 struct Meanwhile<'a, B> {
     blocks: &'a [MatrixBlock<'a>],
+    /// Where the sums go that tiles hold before; nowhere if null.
+    held: *mut f32,
     how: PhantomData<B>,
 }
 
@@ -128,8 +130,10 @@ impl<B: Block> Worker for Meanwhile<'_, B> {
         let per_step = work.len().div_ceil(steps.max(1));
         // SAFETY: handed on from the caller.
         unsafe {
+            let mut held = self.held;
             for block in self.blocks {
-                B::run(block, work, per_step);
+                B::run(block, held, work, per_step);
+                held = block.out;
             }
             work.advance(usize::MAX);
         }
@@ -141,9 +145,9 @@ impl<B: Block> Worker for Meanwhile<'_, B> {
 /// # Safety
 ///
 /// As [`Block::run`].
-unsafe fn multiply<B: Block>(block: &MatrixBlock<'_>) {
+unsafe fn multiply<B: Block>(block: &MatrixBlock<'_>, held: *mut f32) {
     // SAFETY: handed on from the caller.
-    unsafe { B::run(block, &mut Idle, 0) }
+    unsafe { B::run(block, held, &mut Idle, 0) }
 }
 
 /// See [`MatrixSession::multiply_and_finish`](crate::MatrixSession::multiply_and_finish).
@@ -154,6 +158,7 @@ unsafe fn multiply<B: Block>(block: &MatrixBlock<'_>) {
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]
 unsafe fn multiply_and_finish<B: Block, Q>(
     block: &MatrixBlock<'_>,
+    held: *mut f32,
     from: &FinishedRows<'_>,
     bias: &[f32],
     bounds: (f32, f32),
@@ -163,7 +168,7 @@ unsafe fn multiply_and_finish<B: Block, Q>(
 where
     Nearest<Q>: Narrow<Element = Q>,
 {
-    let worker = Meanwhile::<B> { blocks: std::slice::from_ref(block), how: PhantomData };
+    let worker = Meanwhile::<B> { blocks: std::slice::from_ref(block), held, how: PhantomData };
     // SAFETY: handed on from the caller.
     unsafe { finish::finish::<Q>(worker, from, bias, bounds, target, stream) }
 }
@@ -176,12 +181,13 @@ where
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
 unsafe fn multiply_and_requantize<B: Block, Q: Requantized>(
     blocks: &[MatrixBlock<'_>],
+    held: *mut f32,
     from: &FinishedRows<'_>,
     to: &Requantization<'_>,
     target: *mut u8,
     stream: bool,
 ) -> bool {
-    let worker = Meanwhile::<B> { blocks, how: PhantomData };
+    let worker = Meanwhile::<B> { blocks, held, how: PhantomData };
     // SAFETY: handed on from the caller.
     unsafe { Q::requantize(worker, from, to, target, stream) }
 }
@@ -236,6 +242,7 @@ const PART_KERNELS: PartKernels = PartKernels {
 pub(crate) const KERNELS: MatrixKernels = MatrixKernels {
     configure,
     release,
+    store_held: Some([<FourByOne<Whole> as Block>::store, <TwoByTwo<Whole> as Block>::store]),
     parts: Some(PART_KERNELS),
     bytes: ByteKernels {
         blocks: [of_bytes::<Unsigned>(), of_bytes::<Signed>()],

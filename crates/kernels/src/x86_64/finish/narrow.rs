@@ -8,7 +8,7 @@ use half::{bf16, f16};
 use super::super::avx512::{Avx512F32, below};
 use super::super::bytes::in_order;
 use super::first_lanes;
-use crate::quantize::UNBOUNDED;
+use crate::quantize::{ByteOutput, UNBOUNDED};
 use crate::simd::Simd;
 use crate::storage::Convert;
 
@@ -151,14 +151,17 @@ macro_rules! narrow_whole_numbers {
             ///
             /// The CPU must have AVX-512.
             #[inline(always)]
-            pub(super) unsafe fn new(bounds: (f32, f32), (scale, zero_point): (f32, f32)) -> Self {
+            pub(super) unsafe fn new(bounds: (f32, f32), output: &ByteOutput) -> Self {
+                let &ByteOutput { scale, zero_point, .. } = output;
                 // Dividing, rounding and saturating do not change an order, so that bounds may come last. NaN bounds nothing.
                 let bound = |real: f32, unbounded: f32| {
                     let real = if real.is_nan() { unbounded } else { real };
                     ((real / scale).round_ties_even() + zero_point) as $type
                 };
-                let bounds = (bound(bounds.0, UNBOUNDED.0), bound(bounds.1, UNBOUNDED.1));
-                let bounds = Some(bounds).filter(|&bounds| bounds != (<$type>::MIN, <$type>::MAX));
+                let bounds = Some(bounds)
+                    .filter(|&bounds| bounds != UNBOUNDED)
+                    .map(|(least, greatest)| (bound(least, UNBOUNDED.0), bound(greatest, UNBOUNDED.1)))
+                    .filter(|&bounds| bounds != (<$type>::MIN, <$type>::MAX));
                 // SAFETY: handed on from the caller.
                 unsafe {
                     let words = _mm512_set1_epi16(zero_point as i16);

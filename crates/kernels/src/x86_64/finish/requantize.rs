@@ -11,10 +11,9 @@ use super::{Idle, Now, Steps, Worker, load};
 use crate::matrix::{
     FINISHED_COLUMNS, FinishedRows, RequantizeKernel, RequantizeKernels, RequantizeTurnedKernel,
 };
-use crate::quantize::{Affine, ByReciprocal, Pass, Requantization, Rounding, real, with_rounding};
-
-/// The greatest scale of bytes whose products with integers of 32 bits are far from infinite.
-const GREATEST_SCALE: f32 = 1e20;
+use crate::quantize::{
+    Affine, ByReciprocal, ByteOutput, Pass, Requantization, Rounding, real, with_rounding,
+};
 
 /// The real numbers that integers stand for.
 #[derive(Clone, Copy)]
@@ -46,28 +45,6 @@ impl Reals {
         // SAFETY: handed on from the caller.
         let Reals([affine, _]) = unsafe { Reals::of_columns(scales, bias) };
         Reals([affine, affine])
-    }
-
-    /// Whether all quotients of the numbers by a scale are within integers of 32 bits, with no number on the way there infinite
-    /// or NaN.
-    ///
-    /// # Safety
-    ///
-    /// The CPU must have AVX-512.
-    #[inline(always)]
-    unsafe fn have_small_quotients(&self, scale: f32) -> bool {
-        const INTEGERS: f32 = (1u32 << 31) as f32;
-        let mut small = scale <= GREATEST_SCALE;
-        for (scales, bias) in self.0 {
-            // SAFETY: handed on from the caller.
-            unsafe {
-                let (scales, bias) = (_mm512_abs_ps(scales), _mm512_abs_ps(bias));
-                let greatest = _mm512_fmadd_ps(scales, _mm512_set1_ps(INTEGERS), bias);
-                let limit = _mm512_set1_ps(scale * INTEGERS / 2.0);
-                small &= _mm512_cmp_ps_mask::<_CMP_LE_OQ>(greatest, limit) == __mmask16::MAX;
-            }
-        }
-        small
     }
 }
 
@@ -105,12 +82,12 @@ impl Divide {
     ///
     /// The CPU must have AVX-512.
     #[inline(always)]
-    unsafe fn new(reals: Reals, (scale, zero_point): (f32, f32)) -> Option<Self> {
-        // SAFETY: handed on from the caller.
-        unsafe {
-            let rounding = ByReciprocal::with(scale, zero_point)?;
-            reals.have_small_quotients(scale).then_some(Divide { reals, rounding })
+    unsafe fn new(reals: Reals, output: &ByteOutput) -> Option<Self> {
+        if !output.has_small_quotients {
+            return None;
         }
+        // SAFETY: handed on from the caller.
+        unsafe { Some(Divide { reals, rounding: ByReciprocal::with(output)? }) }
     }
 }
 
@@ -190,10 +167,10 @@ macro_rules! requantized {
                 // SAFETY: handed on from the caller.
                 unsafe {
                     $(
-                        if let (Some(beside), Some(output)) = (from.beside, to.output) {
+                        if let (Some(beside), Some(output)) = (from.beside, &to.output) {
                             if let Some(steps) = divide_lines(from, to, output) {
                                 let narrow = $whole::<$type>::new(to.bounds, output);
-                                let sums = [from.sums.as_ptr(), beside.as_ptr()];
+                                let sums = [from.sums, beside];
                                 let line = Line { sums, steps, target, stream, narrow };
                                 worker.have_done(&mut EachRow::new(from, line));
                                 return true;
@@ -206,7 +183,7 @@ macro_rules! requantized {
                     }
                     let reals = Reals::of_columns(to.scales, to.bias);
                     $(
-                        if let Some(output) = to.output {
+                        if let Some(output) = &to.output {
                             if let Some(steps) = Divide::new(reals, output) {
                                 let narrow = $whole::<$type>::new(to.bounds, output);
                                 let row = Finished { from, target, stream: false, narrow, steps };
@@ -232,7 +209,7 @@ macro_rules! requantized {
 unsafe fn divide_lines(
     from: &FinishedRows<'_>,
     to: &Requantization<'_>,
-    output: (f32, f32),
+    output: &ByteOutput,
 ) -> Option<[Divide; 2]> {
     if from.columns != FINISHED_COLUMNS {
         return None;
@@ -281,7 +258,7 @@ macro_rules! requantize_turned_to {
             (target, stride): (*mut u8, isize),
             stream: bool,
         ) -> bool {
-            let Some(output) = to.output else { return false };
+            let Some(output) = &to.output else { return false };
             // SAFETY: handed on from the caller.
             unsafe {
                 let narrow = Whole::<$type>::new(to.bounds, output);

@@ -70,7 +70,7 @@ impl<N: Narrow, S: Steps> StoreRow for Finished<'_, N, S> {
         let to = self.target.wrapping_offset(distance);
         // SAFETY: the caller vouches for as many elements as there are columns, here and there.
         unsafe {
-            let sums = load(self.from.sums.as_ptr().wrapping_add(at), self.from.columns);
+            let sums = load(self.from.sums.wrapping_add(at), self.from.columns);
             let values = self.steps.finished(sums);
             match self.from.columns {
                 FINISHED_COLUMNS if self.stream && to.addr().is_multiple_of(LINE) => {

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use outstride_kernels::{
-    FINISHED_COLUMNS, FinishedRows, MatrixBlock, MatrixSession, Real, Requantization, RowsTarget, TILE_ROWS,
-    TINY, VANISHING,
+    ByteOutput, FINISHED_COLUMNS, FinishedRows, MatrixBlock, MatrixSession, Real, Requantization, RowsTarget,
+    TILE_ROWS, TINY, VANISHING,
 };
 
 use super::super::super::finish::Scales;
@@ -34,7 +34,7 @@ enum How<'a> {
         scales: Cow<'a, [f32]>,
         bias: Cow<'a, [f32]>,
         bounds: (f32, f32),
-        output: Option<(f32, f32)>,
+        output: Option<ByteOutput>,
     },
 }
 
@@ -66,12 +66,12 @@ impl<'a> OnTheWay<'a> {
     #[inline]
     pub(super) fn rows<'r>(
         &self,
-        sums: &'r [f32],
-        beside: Option<&'r [f32]>,
+        sums: *const f32,
+        beside: Option<*const f32>,
         rows: &'r [u16],
         (distances, range): (&'r [isize], (isize, isize)),
     ) -> FinishedRows<'r> {
-        let (sums, columns) = (&sums[self.columns.start..], self.columns.len());
+        let (sums, columns) = (sums.wrapping_add(self.columns.start), self.columns.len());
         FinishedRows { sums, beside, pitch: self.pitch, rows, distances, range, columns }
     }
 
@@ -206,7 +206,7 @@ impl<T: Real> MatrixSums<'_, T> {
         // SAFETY: the rows of a block are among its sums. Each output belongs to one position of one phase, and each task has
         // its own positions and panels, and settles what it streams.
         let finish = |way: &OnTheWay<'_>| unsafe {
-            way.finish(self.session, &way.rows(sums, None, rows.rows, outputs))
+            way.finish(self.session, &way.rows(sums.as_ptr(), None, rows.rows, outputs))
         };
         rows.is_interior && ways.iter().all(finish)
     }

@@ -3,6 +3,7 @@
 mod finish;
 mod grain;
 mod input;
+mod room;
 mod row_blocks;
 mod steps;
 mod waiting;
@@ -20,6 +21,7 @@ use super::run::Site;
 use super::store::PositionStore;
 use super::sums::{PanelGroup, Prepared};
 pub(super) use input::{PartsInput, PartsScratch, parts_len};
+use room::Room;
 use row_blocks::MemberBlocks;
 pub(super) use row_blocks::{RowBlocks, Rows};
 use steps::{MemberTaps, Steps};
@@ -155,7 +157,7 @@ impl<T: Real> MatrixSums<'_, T> {
                 let count = near_jobs(rest);
                 let (near, others) = rest.split_at_mut(count);
                 near.iter_mut().zip(&*others).for_each(|(job, next)| job.following = next.weights);
-                self.compute_and_store(near, &mut taps, sums);
+                self.compute_and_store(near, &mut taps, &Room::new(sums));
                 rest = others;
             }
             return;
@@ -163,6 +165,7 @@ impl<T: Real> MatrixSums<'_, T> {
         for index in 1..jobs.len() {
             jobs[index - 1].following = jobs[index].weights;
         }
+        let room = Room::new(sums);
         for job in &mut jobs {
             // What is stored needs no place of its own any more.
             let begin = if stores { 0 } else { job.place };
@@ -171,41 +174,45 @@ impl<T: Real> MatrixSums<'_, T> {
                 for rows in 0..job.row_blocks.len() {
                     self.find_steps(job, &mut taps, rows, block);
                     let place = begin + job.row_blocks.first_tile(rows) * panels.tile_len();
-                    let out = &mut sums[place..place + job.rows_len()];
+                    let out = room.at(place, job.rows_len());
                     self.multiply(job, &self.block(job, (rows, block), stream, out));
                     if block + 1 == job.blocks.len() && !matches!(then, Then::Leave) {
+                        self.session.store_held();
+                        // SAFETY: tiles hold nothing now, and these sums are complete.
+                        let out = unsafe { room.sums(place, job.rows_len()) };
                         self.finish(job.member, job.prepared, job.row_blocks.block(rows), job.store, out);
                     }
                 }
             }
         }
+        self.session.store_held();
     }
 
     /// Computes the sums of jobs with one block of channels, and stores those of some rows while it multiplies the next: the inputs
     /// of a few rows stay in the first-level cache while the weights of all jobs pass by.
-    fn compute_and_store(&self, jobs: &mut [Job<'_, T>], taps: &mut [MemberTaps], sums: &mut [T]) {
+    fn compute_and_store(&self, jobs: &mut [Job<'_, T>], taps: &mut [MemberTaps], room: &Room<'_, T>) {
         let units = self.units(jobs);
         let weights: usize = jobs.iter().map(|job| size_of_val(job.weights)).sum();
         // All members have the same positions.
         let blocks = jobs.first().map_or(0, |job| job.row_blocks.len());
         let len = jobs.iter().map(Job::rows_len).max().unwrap_or(0);
         let jobs_at_once = units.iter().map(|unit| unit.jobs.len()).max().unwrap_or(0);
-        let (mut out, mut waiting) = sums.split_at_mut(jobs_at_once * len);
+        // Of both jobs of a unit, if there are two.
+        let (mut out, mut waiting) = ([0, len], [jobs_at_once * len, (jobs_at_once + 1) * len]);
         let mut last = None;
         for rows in 0..blocks {
             for unit in &units {
                 unit.jobs.clone().for_each(|index| self.find_steps(&mut jobs[index], taps, rows, 0));
                 let stream = weights > PASSING_BYTES;
-                let before = last.map(|last| Waiting::of(last, jobs, len, waiting));
-                let (out_of_first, out_of_second) = out.split_at_mut(len);
+                let before = last.map(|last| Waiting::of(last, jobs, room, waiting));
                 match &jobs[unit.jobs.clone()] {
                     [first, second] => {
-                        let first_block = self.block(first, (rows, 0), stream, out_of_first);
-                        let second_block = self.block(second, (rows, 0), stream, out_of_second);
+                        let first_block = self.block(first, (rows, 0), stream, room.at(out[0], len));
+                        let second_block = self.block(second, (rows, 0), stream, room.at(out[1], len));
                         self.multiply_beside(first, &[first_block, second_block], before);
                     }
                     [job, ..] => {
-                        let block = self.block(job, (rows, 0), stream, out_of_first);
+                        let block = self.block(job, (rows, 0), stream, room.at(out[0], len));
                         self.multiply_beside(job, &[block], before);
                     }
                     [] => {}
@@ -215,7 +222,7 @@ impl<T: Real> MatrixSums<'_, T> {
             }
         }
         if let Some(last) = last {
-            self.store_now(Waiting::of(last, jobs, len, waiting));
+            self.store_now(Waiting::of(last, jobs, room, waiting));
         }
     }
 
@@ -227,7 +234,7 @@ impl<T: Real> MatrixSums<'_, T> {
         job: &'b Job<'_, T>,
         (number, block): (usize, usize),
         stream: bool,
-        out: &mut [T],
+        out: *mut f32,
     ) -> MatrixBlock<'b> {
         let first = job.row_blocks.first_tile(number);
         let steps = job.steps.steps();
@@ -235,8 +242,6 @@ impl<T: Real> MatrixSums<'_, T> {
         let next = if behind < job.weights.len() { &job.weights[behind..] } else { job.following };
         let fetched = number * steps.len() * FETCHED_BY_STEP;
         let fetch = next.get(fetched..).filter(|rest| !rest.is_empty());
-        assert!(out.len() >= job.rows_len());
-        let Some(out) = T::as_f32_mut(out) else { unreachable!("matrix tiles compute 32-bit numbers") };
         let last = self.begins.len() - 1;
         MatrixBlock {
             // Behind the last tile, that one again.
@@ -245,7 +250,7 @@ impl<T: Real> MatrixSums<'_, T> {
             steps,
             fetch: fetch.map_or(std::ptr::null(), <[u16]>::as_ptr),
             stream,
-            out: out.as_mut_ptr(),
+            out,
             begin: match (block, job.steps.columns()) {
                 (0, []) => Begin::Zeros,
                 (0, columns) => Begin::Columns(columns),

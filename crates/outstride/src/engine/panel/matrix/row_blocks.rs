@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use outstride_kernels::{MatrixSession, Real, TILE_ROWS};
 
-use super::super::super::axis::{EngineAxis, Span, all_meet, meeting};
+use super::super::super::axis::{Span, meeting};
 use super::super::run::Site;
 use super::super::store::is_interior;
 
@@ -31,7 +31,7 @@ struct RowBlock {
 
 /// What differs from member to member.
 struct OfMember {
-    /// Different windows, of every axis each.
+    /// Different windows, of every axis each; those of all taps first.
     windows: Vec<Vec<Range<usize>>>,
     blocks: Vec<BlockOfMember>,
 }
@@ -120,45 +120,36 @@ impl RowBlocks {
 
 impl OfMember {
     /// Given the extents of every block.
-    fn new<T: Real>(site: &Site<'_, T>, member: usize, extents: &[Span]) -> Self {
-        let mut own = OfMember { windows: Vec::new(), blocks: Vec::new() };
-        let everywhere = windows_everywhere(site, member);
-        own.windows.extend(everywhere.clone());
+    fn new<T: Real>(site: &Site<'_, T>, number: usize, extents: &[Span]) -> Self {
+        let member = &site.bundle.members[number];
+        let axes = &site.problem.axes;
+        let read = |axis: usize, extent: &[Span]| Span {
+            first: extent[axis].first + member.spans[axis].first,
+            ..extent[axis]
+        };
+        let window = |axis: usize, extent: &[Span]| {
+            meeting(&member.deltas[axis], read(axis, extent), Span { first: 0, count: axes[axis].input })
+        };
+        let mut windows: Vec<Vec<Range<usize>>> =
+            vec![member.deltas.iter().map(|deltas| 0..deltas.len()).collect()];
+        let mut windows_of = |extent: &[Span]| {
+            let is = |known: &Vec<Range<usize>>| {
+                known.iter().enumerate().all(|(axis, known)| *known == window(axis, extent))
+            };
+            // Most often those of all taps, otherwise those of the block before.
+            let known = if is(&windows[0]) { Some(0) } else { windows.iter().rposition(is) };
+            known.unwrap_or_else(|| {
+                windows.push((0..axes.len()).map(|axis| window(axis, extent)).collect());
+                windows.len() - 1
+            })
+        };
         let block = |extent: &[Span]| BlockOfMember {
-            windows: if everywhere.is_some() { 0 } else { own.number_of_windows(site, member, extent) },
-            is_interior: is_interior(site.problem, &site.bundle.members[member], extent),
+            windows: windows_of(extent),
+            is_interior: is_interior(site.problem, member, extent),
         };
-        own.blocks = extents.chunks_exact(site.spans.len()).map(block).collect();
-        own
+        let blocks = extents.chunks_exact(site.spans.len()).map(block).collect();
+        OfMember { windows, blocks }
     }
-
-    /// The number of the windows of some positions.
-    fn number_of_windows<T: Real>(&mut self, site: &Site<'_, T>, member: usize, extent: &[Span]) -> usize {
-        let member = &site.bundle.members[member];
-        let window = |(axis, of): (usize, &EngineAxis<'_>)| {
-            let read = Span { first: extent[axis].first + member.spans[axis].first, ..extent[axis] };
-            meeting(&member.deltas[axis], read, Span { first: 0, count: of.input })
-        };
-        let windows = || site.problem.axes.iter().enumerate().map(window);
-        // Most often those of the block before.
-        let known = self.windows.iter().rposition(|known| known.iter().cloned().eq(windows()));
-        known.unwrap_or_else(|| {
-            self.windows.push(windows().collect());
-            self.windows.len() - 1
-        })
-    }
-}
-
-/// The windows of all blocks of a member, if all taps meet the input at all positions.
-fn windows_everywhere<T: Real>(site: &Site<'_, T>, member: usize) -> Option<Vec<Range<usize>>> {
-    let member = &site.bundle.members[member];
-    let everywhere = |(axis, span): (usize, &Span)| {
-        let deltas = &member.deltas[axis];
-        let read = Span { first: span.first + member.spans[axis].first, ..*span };
-        let inside = Span { first: 0, count: site.problem.axes[axis].input };
-        all_meet(deltas, inside).contains(&read).then_some(0..deltas.len())
-    };
-    site.spans.iter().enumerate().map(everywhere).collect()
 }
 
 impl<'a> MemberBlocks<'a> {

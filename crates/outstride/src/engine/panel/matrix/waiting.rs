@@ -5,6 +5,7 @@ use std::ops::Range;
 use outstride_kernels::{FinishedRows, MatrixBlock, MatrixSession, Real};
 
 use super::finish::OnTheWay;
+use super::room::Room;
 use super::{Job, MatrixSums};
 
 /// Jobs whose sums are stored together: two if their bytes are side by side in the output and fill a line, otherwise one.
@@ -23,20 +24,21 @@ pub(super) struct Waiting<'w, 'a, T: Real> {
     jobs: &'w [Job<'a, T>],
     /// The number of the block.
     rows: usize,
-    /// Those of the second job are behind those of the first.
-    sums: &'w mut [T],
+    room: &'w Room<'w, T>,
+    /// Where the sums of every job begin. Tiles may hold those of the last one, until the next block is multiplied.
+    places: [usize; 2],
 }
 
 impl<'w, 'a, T: Real> Waiting<'w, 'a, T> {
-    /// Those of a unit and the number of a block, given room for so many sums of each job.
+    /// Those of a unit and the number of a block.
     #[inline]
     pub(super) fn of(
         (unit, rows): (&'w Unit<'a>, usize),
         jobs: &'w [Job<'a, T>],
-        len: usize,
-        sums: &'w mut [T],
+        room: &'w Room<'w, T>,
+        places: [usize; 2],
     ) -> Self {
-        Waiting { unit, jobs: &jobs[unit.jobs.clone()], rows, sums: &mut sums[..unit.jobs.len() * len] }
+        Waiting { unit, jobs: &jobs[unit.jobs.clone()], rows, room, places }
     }
 
     /// How the rows are stored in one pass, given where all positions are stored; not if some outputs are outside.
@@ -51,13 +53,11 @@ impl<'w, 'a, T: Real> Waiting<'w, 'a, T> {
             return None;
         }
         let rows = self.jobs[0].row_blocks.block(self.rows);
-        let sums = T::as_f32(self.sums)?;
+        let sums = |job: usize| self.room.at(self.places[job], self.jobs[job].rows_len()).cast_const();
         let (sums, beside) = match self.jobs.len() {
-            1 => (sums, None),
-            _ => {
-                let (first, second) = sums.split_at(sums.len() / 2);
-                if self.unit.swapped { (second, Some(first)) } else { (first, Some(second)) }
-            }
+            1 => (sums(0), None),
+            _ if self.unit.swapped => (sums(1), Some(sums(0))),
+            _ => (sums(0), Some(sums(1))),
         };
         Some((way, way.rows(sums, beside, rows.rows, rows.outputs(outputs, session))))
     }
@@ -125,6 +125,7 @@ impl<T: Real> MatrixSums<'_, T> {
 
     /// Stores what waits, now.
     pub(super) fn store_now(&self, waiting: Waiting<'_, '_, T>) {
+        self.session.store_held();
         let stored =
             waiting.on_the_way(self.site.positions.outputs(), self.session).is_some_and(|(way, rows)| {
                 // SAFETY: as in `store_at_once`.
@@ -135,10 +136,11 @@ impl<T: Real> MatrixSums<'_, T> {
         }
     }
 
-    /// Stores what waits, one job after the other.
+    /// Stores what waits and is no longer held by tiles, one job after the other.
     fn store_slowly(&self, waiting: Waiting<'_, '_, T>) {
-        let len = waiting.sums.len() / waiting.jobs.len();
-        for (job, sums) in waiting.jobs.iter().zip(waiting.sums.chunks_exact_mut(len)) {
+        for (job, place) in waiting.jobs.iter().zip(waiting.places) {
+            // SAFETY: what tiles hold now is of others, and goes elsewhere.
+            let sums = unsafe { waiting.room.sums(place, job.rows_len()) };
             self.finish(job.member, job.prepared, job.row_blocks.block(waiting.rows), job.store, sums);
         }
     }
