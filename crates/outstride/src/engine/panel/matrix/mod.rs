@@ -175,7 +175,8 @@ impl<T: Real> MatrixSums<'_, T> {
                     self.find_steps(job, &mut taps, rows, block);
                     let place = begin + job.row_blocks.first_tile(rows) * panels.tile_len();
                     let out = room.at(place, job.rows_len());
-                    self.multiply(job, &self.block(job, (rows, block), stream, out));
+                    let inputs = self.inputs(job.row_blocks, rows);
+                    self.multiply(job, &self.block(job, (rows, block), inputs, stream, out));
                     if block + 1 == job.blocks.len() && !matches!(then, Then::Leave) {
                         self.session.store_held();
                         // SAFETY: tiles hold nothing now, and these sums are complete.
@@ -193,26 +194,28 @@ impl<T: Real> MatrixSums<'_, T> {
     fn compute_and_store(&self, jobs: &mut [Job<'_, T>], taps: &mut [MemberTaps], room: &Room<'_, T>) {
         let units = self.units(jobs);
         let weights: usize = jobs.iter().map(|job| size_of_val(job.weights)).sum();
-        // All members have the same positions.
-        let blocks = jobs.first().map_or(0, |job| job.row_blocks.len());
+        let Some(row_blocks) = jobs.first().map(|job| job.row_blocks) else { return };
         let len = jobs.iter().map(Job::rows_len).max().unwrap_or(0);
         let jobs_at_once = units.iter().map(|unit| unit.jobs.len()).max().unwrap_or(0);
         // Of both jobs of a unit, if there are two.
         let (mut out, mut waiting) = ([0, len], [jobs_at_once * len, (jobs_at_once + 1) * len]);
         let mut last = None;
-        for rows in 0..blocks {
+        let stream = weights > PASSING_BYTES;
+        // All members have the same positions.
+        for rows in 0..row_blocks.len() {
+            let inputs = self.inputs(row_blocks, rows);
             for unit in &units {
                 unit.jobs.clone().for_each(|index| self.find_steps(&mut jobs[index], taps, rows, 0));
-                let stream = weights > PASSING_BYTES;
                 let before = last.map(|last| Waiting::of(last, jobs, room, waiting));
                 match &jobs[unit.jobs.clone()] {
                     [first, second] => {
-                        let first_block = self.block(first, (rows, 0), stream, room.at(out[0], len));
-                        let second_block = self.block(second, (rows, 0), stream, room.at(out[1], len));
+                        let first_block = self.block(first, (rows, 0), inputs, stream, room.at(out[0], len));
+                        let second_block =
+                            self.block(second, (rows, 0), inputs, stream, room.at(out[1], len));
                         self.multiply_beside(first, &[first_block, second_block], before);
                     }
                     [job, ..] => {
-                        let block = self.block(job, (rows, 0), stream, room.at(out[0], len));
+                        let block = self.block(job, (rows, 0), inputs, stream, room.at(out[0], len));
                         self.multiply_beside(job, &[block], before);
                     }
                     [] => {}
@@ -226,6 +229,13 @@ impl<T: Real> MatrixSums<'_, T> {
         }
     }
 
+    /// Where the tiles of a block of rows begin.
+    fn inputs(&self, row_blocks: MemberBlocks<'_>, number: usize) -> [*const u16; 4] {
+        let (first, last) = (row_blocks.first_tile(number), self.begins.len() - 1);
+        // Behind the last tile, that one again.
+        std::array::from_fn(|tile| self.input.row(self.begins[(first + tile).min(last)]))
+    }
+
     /// The products of a block of rows and a block of channels, whose steps were found. Made where they are needed: to copy what was
     /// just written takes longer than to write it.
     #[inline(always)]
@@ -233,19 +243,17 @@ impl<T: Real> MatrixSums<'_, T> {
         &self,
         job: &'b Job<'_, T>,
         (number, block): (usize, usize),
+        inputs: [*const u16; 4],
         stream: bool,
         out: *mut f32,
     ) -> MatrixBlock<'b> {
-        let first = job.row_blocks.first_tile(number);
         let steps = job.steps.steps();
         let behind = job.block_range(block).end;
         let next = if behind < job.weights.len() { &job.weights[behind..] } else { job.following };
         let fetched = number * steps.len() * FETCHED_BY_STEP;
         let fetch = next.get(fetched..).filter(|rest| !rest.is_empty());
-        let last = self.begins.len() - 1;
         MatrixBlock {
-            // Behind the last tile, that one again.
-            rows: std::array::from_fn(|tile| self.input.row(self.begins[(first + tile).min(last)])),
+            rows: inputs,
             part_stride: self.input.part_stride,
             steps,
             fetch: fetch.map_or(std::ptr::null(), <[u16]>::as_ptr),

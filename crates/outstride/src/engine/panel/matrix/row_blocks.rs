@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use outstride_kernels::{MatrixSession, Real, TILE_ROWS};
 
-use super::super::super::axis::{Span, meeting};
+use super::super::super::axis::{Span, all_meet, meeting};
+use super::super::bundle::Member;
 use super::super::run::Site;
 use super::super::store::is_interior;
 
@@ -93,8 +94,6 @@ impl RowBlocks {
         let all = &site.positions.pieces;
         self.blocks.reserve(site.positions.tiles().div_ceil(tiles));
         self.rows.reserve(site.positions.len());
-        // Per block and axis, from the least to the greatest index.
-        let mut extents = Vec::new();
         let mut start = 0;
         while start < all.len() {
             let first = self.blocks.len() * tiles;
@@ -105,12 +104,24 @@ impl RowBlocks {
                 self.rows.extend(row..row + piece.count as u16);
             }
             let positions = begin..self.rows.len();
-            site.positions.extend_by_extent(positions.clone(), &mut extents);
             self.blocks.push(RowBlock { pieces: start..start + count, positions, outputs: OnceCell::new() });
             start += count;
         }
-        let of_member = |member| OfMember::new(site, member, &extents);
-        self.members = (0..site.bundle.members.len()).map(of_member).collect();
+        let extents = OnceCell::new();
+        let of_member = |member| {
+            OfMember::with_equal_blocks(site, member, self.blocks.len())
+                .unwrap_or_else(|| OfMember::new(site, member, extents.get_or_init(|| self.extents(site))))
+        };
+        self.members = site.bundle.members.iter().map(of_member).collect();
+    }
+
+    /// Per block and axis, from the least to the greatest index.
+    fn extents<T: Real>(&self, site: &Site<'_, T>) -> Vec<Span> {
+        let mut extents = Vec::with_capacity(self.blocks.len() * site.spans.len());
+        for block in &self.blocks {
+            site.positions.extend_by_extent(block.positions.clone(), &mut extents);
+        }
+        extents
     }
 
     pub(super) fn of_member(&self, member: usize) -> MemberBlocks<'_> {
@@ -119,19 +130,25 @@ impl RowBlocks {
 }
 
 impl OfMember {
+    /// If all taps meet the input at all positions, and all outputs lie inside: most boxes are at no border.
+    fn with_equal_blocks<T: Real>(site: &Site<'_, T>, member: &Member, blocks: usize) -> Option<Self> {
+        let meet = |(axis, span): (usize, &Span)| {
+            let inside = Span { first: 0, count: site.problem.axes[axis].input };
+            all_meet(&member.deltas[axis], inside).contains(&read(member, axis, *span))
+        };
+        let equal = site.spans.iter().enumerate().all(meet) && is_interior(site.problem, member, site.spans);
+        let block = BlockOfMember { windows: 0, is_interior: true };
+        equal.then(|| OfMember { windows: vec![all_taps(member)], blocks: vec![block; blocks] })
+    }
+
     /// Given the extents of every block.
-    fn new<T: Real>(site: &Site<'_, T>, number: usize, extents: &[Span]) -> Self {
-        let member = &site.bundle.members[number];
+    fn new<T: Real>(site: &Site<'_, T>, member: &Member, extents: &[Span]) -> Self {
         let axes = &site.problem.axes;
-        let read = |axis: usize, extent: &[Span]| Span {
-            first: extent[axis].first + member.spans[axis].first,
-            ..extent[axis]
-        };
         let window = |axis: usize, extent: &[Span]| {
-            meeting(&member.deltas[axis], read(axis, extent), Span { first: 0, count: axes[axis].input })
+            let inside = Span { first: 0, count: axes[axis].input };
+            meeting(&member.deltas[axis], read(member, axis, extent[axis]), inside)
         };
-        let mut windows: Vec<Vec<Range<usize>>> =
-            vec![member.deltas.iter().map(|deltas| 0..deltas.len()).collect()];
+        let mut windows = vec![all_taps(member)];
         let mut windows_of = |extent: &[Span]| {
             let is = |known: &Vec<Range<usize>>| {
                 known.iter().enumerate().all(|(axis, known)| *known == window(axis, extent))
@@ -150,6 +167,16 @@ impl OfMember {
         let blocks = extents.chunks_exact(site.spans.len()).map(block).collect();
         OfMember { windows, blocks }
     }
+}
+
+/// What positions of an axis read, in terms of taps.
+fn read(member: &Member, axis: usize, span: Span) -> Span {
+    Span { first: span.first + member.spans[axis].first, ..span }
+}
+
+/// The windows of all taps.
+fn all_taps(member: &Member) -> Vec<Range<usize>> {
+    member.deltas.iter().map(|deltas| 0..deltas.len()).collect()
 }
 
 impl<'a> MemberBlocks<'a> {
