@@ -1,6 +1,7 @@
 //! Memory to read from.
 
 use std::marker::PhantomData;
+use std::ops::Range;
 
 use outstride_spec::{DType, IntegerOverflow};
 
@@ -81,6 +82,17 @@ impl<'a, T: Real> Source<'a, T> {
         // SAFETY: the run is inside the memory; the CPU has the instructions, or there would be no kernels.
         unsafe { (self.storage.load_run)(self.at(first), target.len(), target.as_mut_ptr()) }
         self.shift(target);
+    }
+
+    /// Bytes of all elements.
+    pub fn bytes(&self) -> usize {
+        self.len * self.storage.size
+    }
+
+    /// Where a run of elements lies, which need not be there.
+    pub fn addresses(&self, first: isize, len: usize) -> Range<usize> {
+        let start = self.at(first).addr();
+        start..start.saturating_add(len * self.storage.size)
     }
 
     /// Has a run of elements brought near that is read soon. Nothing is read yet, so there need not be any.

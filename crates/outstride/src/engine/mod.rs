@@ -269,6 +269,7 @@ impl<T: Real> Engine<T> {
             stream,
             finish: *finish,
             scratch: &self.scratch,
+            threads: strategy.threads,
         };
         // SAFETY: no task runs yet, so this thread is the only one that writes.
         unsafe { fill::fill_uncovered(&problem.axes, &problem.y, y_offset, strides.y_channel, &tapless) };

@@ -7,7 +7,7 @@ use super::super::channels::Input;
 use super::super::problem::Problem;
 use super::super::scratch::{BoxOfCall, Scratch};
 use super::bundle::Bundle;
-use super::matrix::{MatrixSums, PartsInput, PartsScratch, RowBlocks, Then, padded_tiles};
+use super::matrix::{Ahead, MatrixSums, PartsInput, PartsScratch, RowBlocks, Then, padded_tiles};
 use super::planes::{Finished, Stretches, TurnedWrite};
 use super::rows::Positions;
 use super::shared_planes::store_shared_planes;
@@ -39,17 +39,32 @@ struct Task {
 impl PanelPlan {
     /// Runs one task.
     pub(crate) fn run<T: Real>(&self, problem: &Problem<'_, T>, task: usize) {
-        let task = Task {
-            split: task % self.splits,
-            group: task / self.splits / self.boxes.len(),
-            spans: self.boxes.get(task / self.splits % self.boxes.len()),
-            input: BoxOfCall { call: problem.call, number: task / self.splits },
-        };
+        let (number, task) = (task, self.task(problem, task));
         problem.scratch.with(|scratch| match self.arithmetic {
             Arithmetic::Vectors => self.run_vectors(problem, &task, scratch),
-            Arithmetic::Tiles => self.run_tiles(problem, &task, scratch),
+            Arithmetic::Tiles => self.run_tiles(problem, &task, &self.ahead(problem, number), scratch),
             Arithmetic::Winograd => self.run_winograd(problem, &task, scratch),
         });
+    }
+
+    fn task<T: Real>(&self, problem: &Problem<'_, T>, number: usize) -> Task {
+        let of_group = number / self.splits;
+        Task {
+            split: number % self.splits,
+            group: of_group / self.boxes.len(),
+            spans: self.boxes.get(of_group % self.boxes.len()),
+            input: BoxOfCall { call: problem.call, number: of_group },
+        }
+    }
+
+    /// What the thread of a task will read next, if threads take tasks in turns.
+    fn ahead<T: Real>(&self, problem: &Problem<'_, T>, number: usize) -> Ahead {
+        let next = number + problem.threads;
+        if next >= self.tasks(problem.filter) || next / self.splits == number / self.splits {
+            return Ahead::nothing();
+        }
+        let next = self.task(problem, next);
+        Ahead::of(problem, next.group, &self.needed(&problem.axes, &next.spans))
     }
 
     fn run_vectors<T: Real>(&self, problem: &Problem<'_, T>, task: &Task, scratch: &mut Scratch<T>) {
@@ -90,7 +105,13 @@ impl PanelPlan {
         }
     }
 
-    fn run_tiles<T: Real>(&self, problem: &Problem<'_, T>, task: &Task, scratch: &mut Scratch<T>) {
+    fn run_tiles<T: Real>(
+        &self,
+        problem: &Problem<'_, T>,
+        task: &Task,
+        ahead: &Ahead,
+        scratch: &mut Scratch<T>,
+    ) {
         let filter = problem.filter;
         let (Ok(weights), Some(session)) = (&filter.matrix, filter.kernels.matrix_session()) else {
             unreachable!("planned for matrix tiles");
@@ -109,7 +130,7 @@ impl PanelPlan {
                 (positions, begins, Stretches::new(problem, bundle, own, &self.order))
             });
             let site = Site { problem, group: task.group, bundle, spans, positions };
-            let from = MatrixSums { site: &site, begins, input: &input, weights, session: &session };
+            let from = MatrixSums { site: &site, begins, input: &input, weights, session: &session, ahead };
             let mut row_blocks = RowBlocks::default();
             let share = self.share(bundle.panels(), task.split);
             let mut first = share.start;

@@ -1,5 +1,6 @@
 //! Sums by matrix tiles: positions × output channels, 32 input channels at a time.
 
+mod ahead;
 mod finish;
 mod grain;
 mod input;
@@ -13,6 +14,7 @@ use std::ops::Range;
 
 use outstride_kernels::{Begin, FETCHED_BY_STEP, MatrixBlock, MatrixSession, Real, TILE_ROWS};
 
+pub(super) use ahead::Ahead;
 pub(crate) use grain::Grain;
 pub(crate) use weights::MatrixWeights;
 
@@ -39,6 +41,8 @@ pub(super) struct MatrixSums<'a, T: Real> {
     pub(super) input: &'a PartsInput<'a>,
     pub(super) weights: &'a MatrixWeights,
     pub(super) session: &'a MatrixSession,
+    /// What is fetched where no weights are.
+    pub(super) ahead: &'a Ahead,
 }
 
 /// What is done with sums as soon as they are complete.
@@ -256,7 +260,7 @@ impl<T: Real> MatrixSums<'_, T> {
             rows: inputs,
             part_stride: self.input.part_stride,
             steps,
-            fetch: fetch.map_or(std::ptr::null(), <[u16]>::as_ptr),
+            fetch: fetch.map_or_else(|| self.ahead.take(steps.len()), <[u16]>::as_ptr),
             stream,
             out,
             begin: match (block, job.steps.columns()) {
