@@ -6,7 +6,7 @@
 
 use crate::fetch::fetch;
 use crate::simd::{Scalar, Simd};
-use crate::storage::OutputRows;
+use crate::storage::{LINE, OutputRows};
 
 /// The most rows any panel kernel has.
 pub const MAX_ROWS: usize = 12;
@@ -87,21 +87,20 @@ pub(crate) unsafe fn panel<S: Simd, const ROWS: usize, const VECTORS: usize>(
             if S::accumulate_panel(&mut sums, tap, tile.channels) {
                 continue;
             }
+            let to_fetch = tap.fetch;
             let mut weights = tap.weights;
             let mut channel = 0;
-            // Row pointers outnumber the registers that could hold them: with one vector a row, several channels per
-            // reload keep the loads below what the arithmetic needs.
-            let unroll = if VECTORS == 1 { 4 } else { 1 };
-            while channel + unroll <= tile.channels {
-                for of_channel in channel..channel + unroll {
-                    fetch(tap.fetch.wrapping_add(of_channel * S::LANES));
+            while channel + UNROLL <= tile.channels {
+                for of_channel in (channel..channel + UNROLL).step_by((LINE / size_of::<S::Vector>()).max(1))
+                {
+                    fetch(to_fetch.wrapping_add(of_channel * S::LANES));
                 }
-                accumulate::<S, ROWS, VECTORS>(&mut sums, tap, channel, unroll, weights);
-                weights = weights.add(unroll * width);
-                channel += unroll;
+                accumulate::<S, ROWS, VECTORS, UNROLL>(&mut sums, &tap.rows, channel, weights);
+                weights = weights.add(UNROLL * width);
+                channel += UNROLL;
             }
             while channel < tile.channels {
-                accumulate::<S, ROWS, VECTORS>(&mut sums, tap, channel, 1, weights);
+                accumulate::<S, ROWS, VECTORS, 1>(&mut sums, &tap.rows, channel, weights);
                 weights = weights.add(width);
                 channel += 1;
             }
@@ -221,33 +220,46 @@ unsafe fn write_rows<S: Simd, W: Write<S>, const ROWS: usize, const VECTORS: usi
     }
 }
 
-/// Adds the products of `count` (at most 4) channels.
+/// Channels that are multiplied between two looks at how many are left.
+const UNROLL: usize = 4;
+
+/// Adds the products of some channels.
 ///
 /// # Safety
 ///
 /// As [`panel`], for those channels of one tap.
 #[inline(always)]
-unsafe fn accumulate<S: Simd, const ROWS: usize, const VECTORS: usize>(
+unsafe fn accumulate<S: Simd, const ROWS: usize, const VECTORS: usize, const CHANNELS: usize>(
     sums: &mut [[S::Vector; VECTORS]; ROWS],
-    tap: &PanelTap<S::Scalar>,
+    rows: &[*const S::Scalar; MAX_ROWS],
     channel: usize,
-    count: usize,
     weights: *const S::Scalar,
 ) {
     // SAFETY: the caller vouches for the instruction set, the rows and the weights.
     unsafe {
         let zero = S::splat(S::Scalar::default());
-        let mut columns = [[zero; VECTORS]; 4];
-        for of_channel in 0..count {
+        let mut columns = [[zero; VECTORS]; CHANNELS];
+        if VECTORS == 1 {
+            // Row pointers may outnumber the registers that could hold them: several channels per reload keep the loads below
+            // what the arithmetic needs.
+            for of_channel in 0..CHANNELS {
+                columns[of_channel][0] = S::load(weights.add(of_channel * S::LANES));
+            }
+            for row in 0..ROWS {
+                for of_channel in 0..CHANNELS {
+                    let input = S::splat(rows[row].add(channel + of_channel).read());
+                    sums[row][0] = S::multiply_add(input, columns[of_channel][0], sums[row][0]);
+                }
+            }
+            return;
+        }
+        for of_channel in 0..CHANNELS {
             for vector in 0..VECTORS {
                 columns[of_channel][vector] =
                     S::load(weights.add((of_channel * VECTORS + vector) * S::LANES));
             }
-        }
-        for row in 0..ROWS {
-            let inputs = tap.rows[row].add(channel);
-            for of_channel in 0..count {
-                let input = S::splat(inputs.add(of_channel).read());
+            for row in 0..ROWS {
+                let input = S::splat(rows[row].add(channel + of_channel).read());
                 for vector in 0..VECTORS {
                     sums[row][vector] =
                         S::multiply_add(input, columns[of_channel][vector], sums[row][vector]);
