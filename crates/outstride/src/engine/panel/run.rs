@@ -60,7 +60,8 @@ impl PanelPlan {
     /// What the thread of a task will read next, if threads take tasks in turns.
     fn ahead<T: Real>(&self, problem: &Problem<'_, T>, number: usize) -> Ahead {
         let next = number + problem.threads;
-        if next >= self.tasks(problem.filter) || next / self.splits == number / self.splits {
+        let is_there = next < self.tasks(problem.filter) && next / self.splits != number / self.splits;
+        if !is_there || !Ahead::is_worthwhile(problem) {
             return Ahead::nothing();
         }
         let next = self.task(problem, next);

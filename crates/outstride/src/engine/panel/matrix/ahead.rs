@@ -22,15 +22,17 @@ impl Ahead {
         Ahead { left: Cell::default() }
     }
 
-    /// The indices `needed` of every axis, if they lie far away and side by side.
+    /// Whether an input lies far away, with its channels side by side.
+    pub(in crate::engine::panel) fn is_worthwhile<T: Real>(problem: &Problem<'_, T>) -> bool {
+        problem.x_channel_stride == 1 && problem.x.bytes() > FAR_BYTES
+    }
+
+    /// The indices `needed` of every axis of such an input, if they lie side by side.
     pub(in crate::engine::panel) fn of<T: Real>(
         problem: &Problem<'_, T>,
         group: usize,
         needed: &[Span],
     ) -> Self {
-        if problem.x_channel_stride != 1 || problem.x.bytes() <= FAR_BYTES {
-            return Ahead::nothing();
-        }
         let channels = problem.filter.in_channels;
         let (mut first, mut elements, mut between) = (problem.x_group(group) as isize, channels, 0);
         for (axis, span) in problem.axes.iter().zip(needed) {
