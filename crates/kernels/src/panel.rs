@@ -41,8 +41,9 @@ pub struct PanelTile<'a, T> {
 /// Where the rows of a tile go as soon as they are complete.
 #[derive(Clone, Copy, Debug)]
 pub struct PanelRows<'a, T> {
-    /// The outputs; the columns behind theirs are left out.
-    pub to: OutputRows<'a, T>,
+    /// The outputs; the columns behind theirs are left out. Lent: whoever copies them for every tile reads back several short
+    /// stores at once, and so waits until all stores before have reached the cache, those of the last outputs among them.
+    pub to: &'a OutputRows<'a, T>,
     /// Where each row begins. There may be fewer than the kernel has; it leaves out the others.
     pub distances: &'a [isize],
 }
@@ -89,31 +90,31 @@ pub(crate) unsafe fn panel<S: Simd, const ROWS: usize, const VECTORS: usize>(
             }
             let to_fetch = tap.fetch;
             let mut weights = tap.weights;
-            let mut channel = 0;
-            while channel + UNROLL <= tile.channels {
+            let together = tile.channels / UNROLL * UNROLL;
+            for channel in (0..together).step_by(UNROLL) {
                 for of_channel in (channel..channel + UNROLL).step_by((LINE / size_of::<S::Vector>()).max(1))
                 {
                     fetch(to_fetch.wrapping_add(of_channel * S::LANES));
                 }
                 accumulate::<S, ROWS, VECTORS, UNROLL>(&mut sums, &tap.rows, channel, weights);
                 weights = weights.add(UNROLL * width);
-                channel += UNROLL;
             }
-            while channel < tile.channels {
+            for channel in together..tile.channels {
                 accumulate::<S, ROWS, VECTORS, 1>(&mut sums, &tap.rows, channel, weights);
                 weights = weights.add(width);
-                channel += 1;
             }
         }
         let mut trace = zero;
         if let Some(bias) = tile.bias {
             for vector in 0..VECTORS {
                 let bias = S::load(bias.as_ptr().add(vector * S::LANES));
+                let mut of_vector = zero;
                 for sums in &mut sums {
                     // Zero times anything but a finite value is NaN.
-                    trace = S::multiply_add(sums[vector], zero, trace);
+                    of_vector = S::multiply_add(sums[vector], zero, of_vector);
                     sums[vector] = S::add(sums[vector], bias);
                 }
+                trace = S::add(trace, of_vector);
             }
         }
         let finite = !S::any_nan(trace);
@@ -204,16 +205,17 @@ unsafe fn write_rows<S: Simd, W: Write<S>, const ROWS: usize, const VECTORS: usi
     rows: &PanelRows<'_, S::Scalar>,
     [least, greatest]: [S::Vector; 2],
 ) {
+    let OutputRows { first, columns, .. } = *rows.to;
     // Sums stay in registers only if no row is left out of the loop, whether or not it goes anywhere.
     for row in 0..ROWS {
         if row < rows.distances.len() {
-            let to = rows.to.first.wrapping_offset(rows.distances[row]);
+            let to = first.wrapping_offset(rows.distances[row]);
             for vector in 0..VECTORS {
-                let first = vector * S::LANES;
+                let before = vector * S::LANES;
                 // SAFETY: the caller vouches for the instruction set and the rows.
                 unsafe {
                     let value = S::at_most(S::at_least(sums[row][vector], least), greatest);
-                    W::write(to.wrapping_add(first), value, rows.to.columns.saturating_sub(first));
+                    W::write(to.wrapping_add(before), value, columns.saturating_sub(before));
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::panel_loop;
+use super::panel_loop::avx512 as panel_loop;
 use crate::panel::PanelTap;
 use crate::simd::Simd;
 use crate::storage::convert_itself;

@@ -11,6 +11,9 @@ use super::scratch::{BoxOfCall, Kept};
 /// The most channels of a block.
 const BLOCK_CHANNELS: usize = 256;
 
+/// Positions of a channel that are fetched at once, while others are turned.
+const FETCHED_POSITIONS: usize = 64;
+
 /// How the channels of a group are cut into blocks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ChannelBlocks {
@@ -217,11 +220,19 @@ pub(crate) fn copy_row<T: Real>(
         return;
     }
     if stride == 1 {
-        // A few channels at a time, so that each is read as a stream.
+        // A few channels at a time, so that each is read as a stream. These are too short for the hardware to look ahead.
         let lanes = problem.filter.kernels.lanes();
+        let mut coming = distances.chunks(lanes).skip(1);
         for (index, distances) in distances.chunks(lanes).enumerate() {
-            let target = &mut target[index * lanes..];
-            problem.x.read_transposed(from, distances, count, target, pitch);
+            let coming = coming.next().unwrap_or_default();
+            for first in (0..count).step_by(FETCHED_POSITIONS) {
+                let (from, count) = (from + first as isize, FETCHED_POSITIONS.min(count - first));
+                for &distance in coming {
+                    problem.x.fetch_run(from + distance, count);
+                }
+                let target = &mut target[first * pitch + index * lanes..];
+                problem.x.read_transposed(from, distances, count, target, pitch);
+            }
         }
         return;
     }

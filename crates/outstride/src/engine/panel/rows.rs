@@ -139,6 +139,12 @@ impl Positions {
         self.outputs.get(&self.spans, &self.order)
     }
 
+    /// How far the inputs of the piece after lie from those of a piece; nowhere after the last.
+    pub(super) fn inputs_to_next(&self, piece: usize) -> isize {
+        let Some([this, next]) = self.pieces.get(piece..piece + 2) else { return 0 };
+        self.inputs()[next.first] - self.inputs()[this.first]
+    }
+
     pub(super) fn tiles(&self) -> usize {
         self.pieces.last().map_or(0, |piece| piece.tile + 1)
     }

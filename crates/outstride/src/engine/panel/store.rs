@@ -59,7 +59,7 @@ impl<'a, T: Real> PositionStore<'a, T> {
 
     /// Where kernels can write rows at these distances, each that of a position.
     pub(super) fn rows<'d>(&'d self, distances: &'d [isize]) -> Option<PanelRows<'d, T>> {
-        self.rows.map(|to| PanelRows { to, distances })
+        self.rows.as_ref().map(|to| PanelRows { to, distances })
     }
 
     /// Where a kernel can write the rows of a tile.

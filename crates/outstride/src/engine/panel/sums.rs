@@ -141,8 +141,8 @@ impl<'a, T: Real> PanelGroup<'a, T> {
 
 impl<T: Real> VectorSums<'_, T> {
     /// Computes and activates the sums of every tile of a panel group, `[row][column]` each, and stores them at once if
-    /// there are `stores` for every panel and member. Meanwhile it has the weights of its next step fetched, and at last
-    /// those of the group `after`.
+    /// there are `stores` for every panel and member. Meanwhile it has the weights of its next step fetched, at last those of
+    /// the group `after`, and the input of the next tile.
     pub(super) fn compute(
         &self,
         panels: &PanelGroup<'_, T>,
@@ -216,11 +216,13 @@ impl<T: Real> VectorSums<'_, T> {
         let kernels = self.site.problem.filter.kernels;
         let channels = self.blocks.channels(block);
         let piece = &self.site.positions.pieces[tile];
-        // A kernel fetches a vector per channel: two tiles fetch the whole of a panel two vectors wide.
+        // A kernel fetches a vector per channel: two tiles fetch the whole of a panel two vectors wide. The others fetch
+        // the rows of the next tile, which are mostly side by side.
         let fetched = tile * channels * kernels.lanes();
-        let fetch = |tap: usize| match next {
+        let to_next_tile = self.site.positions.inputs_to_next(tile);
+        let fetch = |tap: usize, row: *const T| match next {
             Some(next) if tile < 2 => next.from.as_ptr().wrapping_add(tap * next.tap_len + fetched),
-            _ => weights.from.as_ptr(),
+            _ => row.wrapping_offset(to_next_tile),
         };
         let last = block + 1 == self.blocks.iter().len();
         let panel_tile = PanelTile {

@@ -86,12 +86,12 @@ impl<T: Real> TileTaps<T> {
     pub(super) fn with_weights(
         &mut self,
         weights: impl Fn(usize) -> *const T,
-        fetch: impl Fn(usize) -> *const T,
+        fetch: impl Fn(usize, *const T) -> *const T,
     ) -> &[PanelTap<T>] {
         let taps = &mut self.taps[..self.numbers.len()];
         for (tap, &number) in taps.iter_mut().zip(&self.numbers) {
             tap.weights = weights(number);
-            tap.fetch = fetch(number);
+            tap.fetch = fetch(number, tap.rows[0]);
         }
         taps
     }

@@ -1,4 +1,4 @@
-//! The inner loop of panel tiles of 12 rows by 2 vectors.
+//! Tiles of 12 rows by 2 vectors of 64 bytes.
 //!
 //! A core's two hardware threads take turns at decoding, so that beside a busy neighbour about three instructions a cycle are left,
 //! of which multiply-adds need two. The loop keeps every row's address in a register of its own and moves them only after eight
