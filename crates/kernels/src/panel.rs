@@ -141,7 +141,6 @@ unsafe fn write<S: Simd, const ROWS: usize, const VECTORS: usize>(
     sums: &[[S::Vector; VECTORS]; ROWS],
     rows: &PanelRows<'_, S::Scalar>,
 ) {
-    let aligned = size_of::<S::Vector>();
     // SAFETY: the caller vouches for the instruction set and the rows.
     unsafe {
         let bounds = [S::splat(rows.to.bounds[0]), S::splat(rows.to.bounds[1])];
@@ -151,7 +150,7 @@ unsafe fn write<S: Simd, const ROWS: usize, const VECTORS: usize>(
             && rows
                 .distances
                 .iter()
-                .all(|&row| rows.to.first.wrapping_offset(row).addr().is_multiple_of(aligned))
+                .all(|&row| rows.to.first.wrapping_offset(row).addr().is_multiple_of(LINE))
         {
             write_rows::<S, PastCaches, ROWS, VECTORS>(sums, rows, bounds);
         } else {

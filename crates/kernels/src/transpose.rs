@@ -6,13 +6,14 @@ use crate::storage::{Convert, LINE};
 /// From this many rows on it pays to begin with a few that lead to a line's begin.
 const LONG_RUN: usize = 4 * MAX_LANES;
 
-/// `target[column · stride + row] = source[distances[row] + column]`, for all rows and columns.
+/// `target[column · stride + row] = source[distances[row] + column]`, for all rows and columns. With `STREAM`, whole lines go past
+/// the caches.
 ///
 /// # Safety
 ///
 /// The CPU must have `S`'s instruction set; every such element must be readable and writable.
 #[inline(always)]
-pub(crate) unsafe fn transpose<S: Convert<From> + Convert<To>, From, To>(
+pub(crate) unsafe fn transpose<S: Convert<From> + Convert<To>, From, To, const STREAM: bool>(
     source: *const From,
     distances: &[isize],
     columns: usize,
@@ -45,13 +46,21 @@ pub(crate) unsafe fn transpose<S: Convert<From> + Convert<To>, From, To>(
                 rest = &rest[turned..];
             }
             while two && width == S::LANES && rest.len() >= run {
-                two_blocks::<S, From, To>(source, &rest[..run], target, stride);
+                if STREAM && lines {
+                    two_blocks::<S, From, To, true>(source, &rest[..run], target, stride);
+                } else {
+                    two_blocks::<S, From, To, false>(source, &rest[..run], target, stride);
+                }
                 target = target.wrapping_add(run);
                 rest = &rest[run..];
             }
             for rows in rest.chunks(S::LANES) {
                 if rows.len() == S::LANES && width == S::LANES {
-                    whole_block::<S, From, To>(source, rows, target, stride);
+                    if STREAM && lines && run == S::LANES {
+                        whole_block::<S, From, To, true>(source, rows, target, stride);
+                    } else {
+                        whole_block::<S, From, To, false>(source, rows, target, stride);
+                    }
                 } else {
                     block::<S, From, To>(source, rows, width, target, stride);
                 }
@@ -67,7 +76,7 @@ pub(crate) unsafe fn transpose<S: Convert<From> + Convert<To>, From, To>(
 ///
 /// As [`transpose`], of which it is a part.
 #[inline(always)]
-unsafe fn two_blocks<S: Convert<From> + Convert<To>, From, To>(
+unsafe fn two_blocks<S: Convert<From> + Convert<To>, From, To, const STREAM: bool>(
     source: *const From,
     distances: &[isize],
     target: *mut To,
@@ -83,7 +92,13 @@ unsafe fn two_blocks<S: Convert<From> + Convert<To>, From, To>(
             *vectors = turned::<S>(*vectors);
         }
         for column in 0..S::LANES {
-            S::store_two_as(target.offset(column as isize * stride), [halves[0][column], halves[1][column]]);
+            let to = target.offset(column as isize * stride);
+            if STREAM {
+                S::stream_as(to, halves[0][column]);
+                S::stream_as(to.add(S::LANES), halves[1][column]);
+            } else {
+                S::store_two_as(to, [halves[0][column], halves[1][column]]);
+            }
         }
     }
 }
@@ -94,7 +109,7 @@ unsafe fn two_blocks<S: Convert<From> + Convert<To>, From, To>(
 ///
 /// As [`transpose`], of which it is a part.
 #[inline(always)]
-unsafe fn whole_block<S: Convert<From> + Convert<To>, From, To>(
+unsafe fn whole_block<S: Convert<From> + Convert<To>, From, To, const STREAM: bool>(
     source: *const From,
     distances: &[isize],
     target: *mut To,
@@ -108,7 +123,12 @@ unsafe fn whole_block<S: Convert<From> + Convert<To>, From, To>(
         }
         let vectors = turned::<S>(vectors);
         for column in 0..S::LANES {
-            S::store_as(target.offset(column as isize * stride), vectors[column]);
+            let to = target.offset(column as isize * stride);
+            if STREAM {
+                S::stream_as(to, vectors[column]);
+            } else {
+                S::store_as(to, vectors[column]);
+            }
         }
     }
 }
@@ -182,13 +202,15 @@ mod tests {
     use outstride_spec::IntegerOverflow;
 
     use crate::isa::Isa;
-    use crate::storage::Output;
+    use crate::storage::{Output, settle};
     use crate::table::{Real, kernels};
 
     fn turns<T: Real>() {
         for kernels in Isa::ALL.into_iter().filter_map(kernels::<T>) {
             for rows in [1usize, 3, 8, 16, 17, 40, 100] {
-                for columns in [1usize, 4, 7, 16, 33] {
+                for (columns, stream) in
+                    [1usize, 4, 7, 16, 33].into_iter().flat_map(|c| [(c, false), (c, true)])
+                {
                     let source: Vec<T> = (0..rows * 50).map(|value| T::from_f64(value as f64)).collect();
                     let distances: Vec<isize> = (0..rows as isize).rev().map(|row| row * 50).collect();
                     let untouched = T::from_f64(-1.0);
@@ -196,8 +218,9 @@ mod tests {
                     // SAFETY: rows are 50 elements long, and this is the only thread.
                     unsafe {
                         let target = Output::new(&mut target, kernels, IntegerOverflow::default());
-                        target.write_transposed(2, 128, source.as_ptr(), &distances, columns);
+                        target.write_transposed(2, 128, source.as_ptr(), &distances, columns, stream);
                     }
+                    settle();
                     for (index, &value) in target.iter().enumerate() {
                         let (column, row) = (index.wrapping_sub(2) / 128, index.wrapping_sub(2) % 128);
                         let inside = index >= 2 && row < rows && column < columns;
@@ -219,7 +242,9 @@ mod tests {
     #[test]
     fn columns_of_bytes_are_those_of_single_stores() {
         for kernels in Isa::ALL.into_iter().filter_map(kernels::<f32>) {
-            for (rows, columns) in [(200, 40), (64, 16), (63, 17), (130, 15)] {
+            for (rows, columns, stream) in
+                [(200, 40, false), (64, 16, true), (63, 17, false), (130, 15, true)]
+            {
                 let odd = [f32::NAN, 300.0, -300.0, f32::INFINITY, f32::NEG_INFINITY, -0.0];
                 let value =
                     |index: usize| if index % 9 < odd.len() { odd[index % 9] } else { index as f32 % 256.0 };
@@ -230,10 +255,11 @@ mod tests {
                 // SAFETY: rows are 50 elements long, and this is the only thread.
                 unsafe {
                     let target = Output::new(&mut signed, kernels, IntegerOverflow::default());
-                    target.write_transposed(2, 256, source.as_ptr(), &distances, columns);
+                    target.write_transposed(2, 256, source.as_ptr(), &distances, columns, stream);
                     let target = Output::new(&mut unsigned, kernels, IntegerOverflow::default());
-                    target.write_transposed(2, 256, source.as_ptr(), &distances, columns);
+                    target.write_transposed(2, 256, source.as_ptr(), &distances, columns, stream);
                 }
+                settle();
                 for (index, found) in signed.into_iter().zip(unsigned).enumerate() {
                     let (column, row) = (index.wrapping_sub(2) / 256, index.wrapping_sub(2) % 256);
                     let inside = index >= 2 && row < rows && column < columns;

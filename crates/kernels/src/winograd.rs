@@ -6,6 +6,7 @@
 
 use crate::panel::PanelRows;
 use crate::simd::Simd;
+use crate::storage::LINE;
 
 /// The most axes that are transformed.
 pub const MAX_WINOGRAD_AXES: usize = 3;
@@ -255,7 +256,7 @@ impl<S: Simd> Target<S> for PanelRows<'_, S::Scalar> {
             let columns = self.to.columns.saturating_sub(column);
             if columns < S::LANES {
                 S::store_masked(to, values, S::mask(0, columns));
-            } else if self.to.stream && to.addr().is_multiple_of(size_of::<S::Vector>()) {
+            } else if self.to.stream && size_of::<S::Vector>() == LINE && to.addr().is_multiple_of(LINE) {
                 S::stream(to, values);
             } else {
                 S::store(to, values);

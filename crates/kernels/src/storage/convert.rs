@@ -15,6 +15,13 @@ pub(crate) trait Convert<Q>: Simd {
     fn scalar_from(value: Q) -> Self::Scalar;
     fn scalar_to(value: Self::Scalar) -> Q;
 
+    /// Stores past the caches, if there is a way, to memory aligned to what is stored.
+    #[inline(always)]
+    unsafe fn stream_as(to: *mut Q, value: Self::Vector) {
+        // SAFETY: handed on from the caller.
+        unsafe { Self::store_as(to, value) }
+    }
+
     /// Stores two vectors, one behind the other.
     #[inline(always)]
     unsafe fn store_two_as(to: *mut Q, values: [Self::Vector; 2]) {
@@ -70,6 +77,12 @@ macro_rules! convert_itself {
             unsafe fn store_as(to: *mut $scalar, value: Self::Vector) {
                 // SAFETY: handed on from the caller.
                 unsafe { <Self as crate::simd::Simd>::store(to, value) }
+            }
+
+            #[inline(always)]
+            unsafe fn stream_as(to: *mut $scalar, value: Self::Vector) {
+                // SAFETY: handed on from the caller.
+                unsafe { <Self as crate::simd::Simd>::stream(to, value) }
             }
 
             #[inline(always)]

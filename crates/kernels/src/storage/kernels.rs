@@ -16,6 +16,7 @@ pub struct Storage<T> {
     pub(crate) store_rows: unsafe fn(*const T, usize, usize, *mut u8, &[isize]),
     pub(crate) stream_rows: unsafe fn(*const T, usize, usize, *mut u8, &[isize]),
     pub(crate) store_transposed: unsafe fn(*const T, &[isize], usize, *mut u8, isize),
+    pub(crate) stream_transposed: unsafe fn(*const T, &[isize], usize, *mut u8, isize),
     pub(crate) store_interleaved: unsafe fn(*const T, &[isize], usize, *mut u8),
 }
 
@@ -46,7 +47,7 @@ macro_rules! storage_of {
             stride: isize,
         ) {
             // SAFETY: the features are those of the instruction set; the caller vouches for the rest.
-            unsafe { crate::transpose::transpose::<$simd, Q, T>(source.cast(), distances, columns, target, stride) }
+            unsafe { crate::transpose::transpose::<$simd, Q, T, false>(source.cast(), distances, columns, target, stride) }
         }
 
         $(#[target_feature(enable = $feature)])*
@@ -93,7 +94,19 @@ macro_rules! storage_of {
             stride: isize,
         ) {
             // SAFETY: the features are those of the instruction set; the caller vouches for the rest.
-            unsafe { crate::transpose::transpose::<$simd, T, Q>(source, distances, columns, target.cast(), stride) }
+            unsafe { crate::transpose::transpose::<$simd, T, Q, false>(source, distances, columns, target.cast(), stride) }
+        }
+
+        $(#[target_feature(enable = $feature)])*
+        unsafe fn stream_transposed(
+            source: *const T,
+            distances: &[isize],
+            columns: usize,
+            target: *mut u8,
+            stride: isize,
+        ) {
+            // SAFETY: the features are those of the instruction set; the caller vouches for the rest.
+            unsafe { crate::transpose::transpose::<$simd, T, Q, true>(source, distances, columns, target.cast(), stride) }
         }
 
         $(#[target_feature(enable = $feature)])*
@@ -113,6 +126,7 @@ macro_rules! storage_of {
             store_rows,
             stream_rows,
             store_transposed,
+            stream_transposed,
             store_interleaved,
         }
     }};

@@ -85,7 +85,8 @@ impl<'a, T: Real> Output<'a, T> {
         unsafe { (self.storage.store_interleaved)(source, runs, len, self.at(first)) }
     }
 
-    /// Writes `source[distances[row] + column]` to index `first + column · stride + row`, for every row and column.
+    /// Writes `source[distances[row] + column]` to index `first + column · stride + row`, for every row and column. With
+    /// `stream`, whole lines go past the caches.
     ///
     /// # Panics
     ///
@@ -94,7 +95,7 @@ impl<'a, T: Real> Output<'a, T> {
     /// # Safety
     ///
     /// Every source element must be readable, and no other thread may write any of the output's elements at the same
-    /// time.
+    /// time. With `stream`, this thread must [`settle`] before another one may read them.
     pub unsafe fn write_transposed(
         &self,
         first: isize,
@@ -102,14 +103,16 @@ impl<'a, T: Real> Output<'a, T> {
         source: *const T,
         distances: &[isize],
         columns: usize,
+        stream: bool,
     ) {
         if columns == 0 {
             return;
         }
         self.check_columns(first, stride, columns, distances.len());
+        let store = if stream { self.storage.stream_transposed } else { self.storage.store_transposed };
         // SAFETY: all targets are inside the memory, and the caller vouches for the rest; the CPU has the instructions,
         // or there would be no kernels.
-        unsafe { (self.storage.store_transposed)(source, distances, columns, self.at(first), stride) }
+        unsafe { store(source, distances, columns, self.at(first), stride) }
     }
 
     /// Writes the first `len` of every `pitch` elements of the source to index `first + distance`, in the order of the

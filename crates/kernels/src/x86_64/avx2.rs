@@ -38,6 +38,12 @@ impl Simd for Avx2F32 {
     }
 
     #[inline(always)]
+    unsafe fn stream(to: *mut f32, value: __m256) {
+        // SAFETY: the caller vouches for AVX2 and 8 writable elements, aligned to the vector.
+        unsafe { _mm256_stream_ps(to, value) }
+    }
+
+    #[inline(always)]
     unsafe fn mask(from: usize, to: usize) -> __m256i {
         let lane = |index: i32| -(i32::from(from as i64 <= i64::from(index) && i64::from(index) < to as i64));
         // SAFETY: the caller vouches for AVX2.
@@ -183,6 +189,12 @@ impl Simd for Avx2F64 {
     unsafe fn store(to: *mut f64, value: __m256d) {
         // SAFETY: the caller vouches for AVX2 and 4 writable elements.
         unsafe { _mm256_storeu_pd(to, value) }
+    }
+
+    #[inline(always)]
+    unsafe fn stream(to: *mut f64, value: __m256d) {
+        // SAFETY: the caller vouches for AVX2 and 4 writable elements, aligned to the vector.
+        unsafe { _mm256_stream_pd(to, value) }
     }
 
     #[inline(always)]

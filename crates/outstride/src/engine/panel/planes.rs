@@ -43,7 +43,9 @@ impl<T: Real> TurnedWrite<T> for Finished<'_, T> {
         let Finished(problem) = self;
         let (stride, source) = (problem.y_channel_stride, sums.wrapping_add(columns.start));
         // SAFETY: handed on from the caller.
-        unsafe { problem.y.write_transposed(first, stride, source, distances, columns.len()) };
+        unsafe {
+            problem.y.write_transposed(first, stride, source, distances, columns.len(), problem.stream)
+        };
         true
     }
 }

@@ -111,7 +111,14 @@ impl Targets {
                     if run.phases.len() as i64 == last.stride {
                         problem.y.write_interleaved(first, sums.as_ptr(), &distances, to - from);
                     } else {
-                        problem.y.write_transposed(first, step, sums.as_ptr(), &distances, to - from);
+                        problem.y.write_transposed(
+                            first,
+                            step,
+                            sums.as_ptr(),
+                            &distances,
+                            to - from,
+                            problem.stream,
+                        );
                     }
                 }
                 // At the ends of a row, some phases have outputs, and they are neighbours.
@@ -155,7 +162,7 @@ impl Targets {
                 // in `store`.
                 unsafe {
                     let count = strip.to - strip.from;
-                    problem.y.write_transposed(first, step, sums.as_ptr(), &distances, count);
+                    problem.y.write_transposed(first, step, sums.as_ptr(), &distances, count, problem.stream);
                 }
             }
         }
