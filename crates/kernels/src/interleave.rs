@@ -1,18 +1,18 @@
 //! Storing the outputs of phases in turns.
 
 use crate::simd::Simd;
-use crate::storage::Convert;
+use crate::storage::{Convert, LINE};
 use crate::transpose::{shuffled, transpose};
 
 /// Writes `runs[0][0], runs[1][0], …, runs[0][1], runs[1][1], …` to `target`, of so many values per run; runs are given by their
-/// distances from `source`.
+/// distances from `source`. With `STREAM`, whole lines go past the caches.
 ///
 /// # Safety
 ///
 /// The CPU must have `S`'s instruction set; `len` values of every run must be readable, and `target` writable for all of
 /// them.
 #[inline(always)]
-pub(crate) unsafe fn interleave<S: Simd<Scalar = T> + Convert<T> + Convert<To>, T, To>(
+pub(crate) unsafe fn interleave<S: Simd<Scalar = T> + Convert<T> + Convert<To>, T, To, const STREAM: bool>(
     source: *const T,
     runs: &[isize],
     len: usize,
@@ -21,10 +21,10 @@ pub(crate) unsafe fn interleave<S: Simd<Scalar = T> + Convert<T> + Convert<To>, 
     // SAFETY: handed on from the caller.
     unsafe {
         match runs.len() {
-            2 => in_turns::<S, To, 2>(source, runs, len, target),
-            4 => in_turns::<S, To, 4>(source, runs, len, target),
-            8 => in_turns::<S, To, 8>(source, runs, len, target),
-            several => transpose::<S, T, To, false>(source, runs, len, target, several as isize),
+            2 => in_turns::<S, To, 2, STREAM>(source, runs, len, target),
+            4 => in_turns::<S, To, 4, STREAM>(source, runs, len, target),
+            8 => in_turns::<S, To, 8, STREAM>(source, runs, len, target),
+            several => transpose::<S, T, To, STREAM>(source, runs, len, target, several as isize),
         }
     }
 }
@@ -35,35 +35,62 @@ pub(crate) unsafe fn interleave<S: Simd<Scalar = T> + Convert<T> + Convert<To>, 
 ///
 /// As [`interleave`].
 #[inline(always)]
-unsafe fn in_turns<S: Convert<To>, To, const RUNS: usize>(
+unsafe fn in_turns<S: Convert<To>, To, const RUNS: usize, const STREAM: bool>(
     source: *const S::Scalar,
     runs: &[isize],
     len: usize,
     target: *mut To,
 ) {
-    for first in (0..len).step_by(S::LANES) {
-        let target = target.wrapping_add(RUNS * first);
-        let there = len - first;
-        // SAFETY: the caller vouches for the instruction set, the runs and the target; masks leave out what is not there.
-        unsafe {
+    // A few that lead to a line's begin, if turns end there.
+    let to_line = target.align_offset(LINE);
+    let lines = to_line.is_multiple_of(RUNS) && to_line / RUNS <= len;
+    let head = if lines { to_line / RUNS } else { 0 };
+    // SAFETY: the caller vouches for the instruction set, the runs and the target.
+    unsafe {
+        for first in (0..head).step_by(S::LANES) {
+            some_turns::<S, To, RUNS>(source, runs, first, S::LANES.min(head - first), target);
+        }
+        let mut first = head;
+        while first + S::LANES <= len {
             let mut vectors = [S::splat(S::Scalar::default()); RUNS];
-            if there >= S::LANES {
-                for (vector, &run) in vectors.iter_mut().zip(runs) {
-                    *vector = S::load(source.offset(run).add(first));
-                }
-                for (index, vector) in shuffled::<S, RUNS>(vectors, RUNS).into_iter().enumerate() {
-                    S::store_as(target.add(index * S::LANES), vector);
-                }
-            } else {
-                let read = S::mask(0, there);
-                for (vector, &run) in vectors.iter_mut().zip(runs) {
-                    *vector = S::load_masked(source.offset(run).add(first), read);
-                }
-                for (index, vector) in shuffled::<S, RUNS>(vectors, RUNS).into_iter().enumerate() {
-                    let written = S::mask(0, (RUNS * there).saturating_sub(index * S::LANES));
-                    S::store_masked_as(target.wrapping_add(index * S::LANES), vector, written);
-                }
+            for (vector, &run) in vectors.iter_mut().zip(runs) {
+                *vector = S::load(source.offset(run).add(first));
             }
+            for (index, vector) in shuffled::<S, RUNS>(vectors, RUNS).into_iter().enumerate() {
+                let target = target.add(RUNS * first + index * S::LANES);
+                if STREAM && lines { S::stream_as(target, vector) } else { S::store_as(target, vector) }
+            }
+            first += S::LANES;
+        }
+        if first < len {
+            some_turns::<S, To, RUNS>(source, runs, first, len - first, target);
+        }
+    }
+}
+
+/// So many turns from one on, no more than a vector has lanes.
+///
+/// # Safety
+///
+/// As [`interleave`].
+#[inline(always)]
+unsafe fn some_turns<S: Convert<To>, To, const RUNS: usize>(
+    source: *const S::Scalar,
+    runs: &[isize],
+    first: usize,
+    count: usize,
+    target: *mut To,
+) {
+    // SAFETY: the caller vouches for the instruction set, the runs and the target; masks leave out what is not there.
+    unsafe {
+        let mut vectors = [S::splat(S::Scalar::default()); RUNS];
+        let read = S::mask(0, count);
+        for (vector, &run) in vectors.iter_mut().zip(runs) {
+            *vector = S::load_masked(source.offset(run).add(first), read);
+        }
+        for (index, vector) in shuffled::<S, RUNS>(vectors, RUNS).into_iter().enumerate() {
+            let written = S::mask(0, (RUNS * count).saturating_sub(index * S::LANES));
+            S::store_masked_as(target.wrapping_add(RUNS * first + index * S::LANES), vector, written);
         }
     }
 }
@@ -74,12 +101,12 @@ mod tests {
     use outstride_spec::IntegerOverflow;
 
     use crate::isa::Isa;
-    use crate::storage::{Output, Stored};
+    use crate::storage::{Output, Stored, settle};
     use crate::table::{Real, kernels};
 
     fn takes_turns<T: Real, Q: Stored<T>>() {
         for kernels in Isa::ALL.into_iter().filter_map(kernels::<T>) {
-            for runs in 1..10 {
+            for (runs, stream) in (1..10).flat_map(|runs| [(runs, false), (runs, true)]) {
                 for len in [1usize, 2, 7, 16, 17, 40, 63] {
                     let source: Vec<T> =
                         (0..runs * 64).map(|value| T::from_f64((value % 256) as f64)).collect();
@@ -88,8 +115,9 @@ mod tests {
                     // SAFETY: runs are 64 elements long, and this is the only thread.
                     unsafe {
                         let target = Output::new(&mut target, kernels, IntegerOverflow::default());
-                        target.write_interleaved(3, source.as_ptr(), &distances, len);
+                        target.write_interleaved(3, source.as_ptr(), &distances, len, stream);
                     }
+                    settle();
                     for (index, &value) in target.iter().enumerate() {
                         let expected = match index.checked_sub(3) {
                             Some(index) if index < runs * len => {

@@ -18,6 +18,7 @@ pub struct Storage<T> {
     pub(crate) store_transposed: unsafe fn(*const T, &[isize], usize, *mut u8, isize),
     pub(crate) stream_transposed: unsafe fn(*const T, &[isize], usize, *mut u8, isize),
     pub(crate) store_interleaved: unsafe fn(*const T, &[isize], usize, *mut u8),
+    pub(crate) stream_interleaved: unsafe fn(*const T, &[isize], usize, *mut u8),
 }
 
 /// The kernels of an instruction set for one type in memory.
@@ -112,7 +113,13 @@ macro_rules! storage_of {
         $(#[target_feature(enable = $feature)])*
         unsafe fn store_interleaved(source: *const T, runs: &[isize], len: usize, target: *mut u8) {
             // SAFETY: the features are those of the instruction set; the caller vouches for the rest.
-            unsafe { crate::interleave::interleave::<$simd, T, Q>(source, runs, len, target.cast()) }
+            unsafe { crate::interleave::interleave::<$simd, T, Q, false>(source, runs, len, target.cast()) }
+        }
+
+        $(#[target_feature(enable = $feature)])*
+        unsafe fn stream_interleaved(source: *const T, runs: &[isize], len: usize, target: *mut u8) {
+            // SAFETY: the features are those of the instruction set; the caller vouches for the rest.
+            unsafe { crate::interleave::interleave::<$simd, T, Q, true>(source, runs, len, target.cast()) }
         }
 
         Storage {
@@ -128,6 +135,7 @@ macro_rules! storage_of {
             store_transposed,
             stream_transposed,
             store_interleaved,
+            stream_interleaved,
         }
     }};
 }

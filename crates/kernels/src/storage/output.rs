@@ -69,7 +69,7 @@ impl<'a, T: Real> Output<'a, T> {
     }
 
     /// Writes the first of every run, then the second of every run, and so on, from index `first` on. The runs of `len`
-    /// values lie at these distances from `source`.
+    /// values lie at these distances from `source`. With `stream`, whole lines go past the caches.
     ///
     /// # Panics
     ///
@@ -77,12 +77,21 @@ impl<'a, T: Real> Output<'a, T> {
     ///
     /// # Safety
     ///
-    /// Every value must be readable, and no other thread may write any of these elements at the same time.
-    pub unsafe fn write_interleaved(&self, first: isize, source: *const T, runs: &[isize], len: usize) {
+    /// Every value must be readable, and no other thread may write any of these elements at the same time. With `stream`, this
+    /// thread must [`settle`] before another one may read them.
+    pub unsafe fn write_interleaved(
+        &self,
+        first: isize,
+        source: *const T,
+        runs: &[isize],
+        len: usize,
+        stream: bool,
+    ) {
         self.check(first, 1, runs.len() * len);
+        let store = if stream { self.storage.stream_interleaved } else { self.storage.store_interleaved };
         // SAFETY: the targets are inside the memory, and the caller vouches for the rest; the CPU has the instructions, or
         // there would be no kernels.
-        unsafe { (self.storage.store_interleaved)(source, runs, len, self.at(first)) }
+        unsafe { store(source, runs, len, self.at(first)) }
     }
 
     /// Writes `source[distances[row] + column]` to index `first + column · stride + row`, for every row and column. With

@@ -68,13 +68,6 @@ pub(super) struct Run {
     pub(super) phases: Vec<(usize, usize)>,
 }
 
-impl Run {
-    /// Whether the phases follow each other without a gap.
-    pub(super) fn has_no_gaps(&self) -> bool {
-        self.phases.windows(2).all(|pair| pair[0].0 + 1 == pair[1].0)
-    }
-}
-
 /// The blocks of a filter.
 pub(crate) fn of_filter<T: Real>(filter: &PackedFilter<T>) -> Vec<Block> {
     let inner = filter.phases.last().map_or(1, Vec::len);

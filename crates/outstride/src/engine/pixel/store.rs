@@ -9,30 +9,42 @@ use super::blocks::{Block, Run};
 /// The outputs of a block at the positions of a chunk, as far as they are the same for all groups.
 #[derive(Default)]
 pub(super) struct Targets {
-    /// Rows of positions, and positions of each.
+    /// Rows of positions.
     rows: usize,
-    len: usize,
     /// Per row of the block and row of positions, where outputs of channel 0 begin; none outside the output.
     of_rows: Vec<Option<isize>>,
-    /// Per run, the positions at which all of its phases have outputs that lie in turns.
-    together: Vec<(usize, usize)>,
-    /// Of every phase of every run.
+    /// Per run, how many outputs its phases have in turns, from the first of each on.
+    turns: Vec<usize>,
+    /// Of every phase of every run; of a run, by their first outputs.
     strips: Vec<Strip>,
 }
 
 /// The positions of a row at which a phase has outputs.
 struct Strip {
+    /// Which of the run's phases it is.
+    phase: usize,
     from: usize,
     to: usize,
     /// Where the output of position 0 would lie along the last axis.
     target: isize,
 }
 
+impl Strip {
+    fn len(&self) -> usize {
+        self.to.saturating_sub(self.from)
+    }
+
+    /// Where the first output lies along the last axis, given the distance from position to position.
+    fn first(&self, step: isize) -> isize {
+        self.target + self.from as isize * step
+    }
+}
+
 impl Targets {
     /// Finds where the outputs of a block at these positions go.
     pub(super) fn find<T: Real>(&mut self, problem: &Problem<'_, T>, block: &Block, spans: &[Span]) {
         let last = spans.len() - 1;
-        (self.rows, self.len) = (spans[last - 1].count, spans[last].count);
+        self.rows = spans[last - 1].count;
         self.of_rows.clear();
         for residues in &block.rows {
             for row in 0..self.rows {
@@ -47,23 +59,28 @@ impl Targets {
             }
         }
         let (of, along) = (&problem.axes[last], spans[last]);
-        self.together.clear();
+        let step = of.stride as isize * of.y_stride;
+        let lane = |position: i64| (position - along.first).clamp(0, along.count as i64) as usize;
+        self.turns.clear();
         self.strips.clear();
         for run in &block.runs {
-            let (mut from, mut to) = (0, along.count);
-            for &(residue, _) in &run.phases {
+            let strip = |(phase, &(residue, _)): (usize, &(usize, usize))| {
                 let inside = of.span(residue);
-                let lane = |position: i64| (position - along.first).clamp(0, along.count as i64) as usize;
-                let strip = Strip {
-                    from: lane(inside.first),
-                    to: lane(inside.end()),
-                    target: of.output_at(along.first, residue) as isize * of.y_stride,
-                };
-                (from, to) = (from.max(strip.from), to.min(strip.to));
-                self.strips.push(strip);
+                let target = of.output_at(along.first, residue) as isize * of.y_stride;
+                Strip { phase, from: lane(inside.first), to: lane(inside.end()), target }
+            };
+            let first = self.strips.len();
+            self.strips.extend(run.phases.iter().enumerate().map(strip));
+            let strips = &mut self.strips[first..];
+            let turns = strips.iter().map(Strip::len).min().unwrap_or(0);
+            if turns > 0 {
+                // At the begin of a row, the phase of its first output need not be the first of the phases.
+                strips.sort_by_key(|strip| strip.first(step));
             }
-            let in_turns = of.y_stride == 1 && run.has_no_gaps() && from < to;
-            self.together.push(if in_turns { (from, to) } else { (0, 0) });
+            let in_turns = turns > 0
+                && of.y_stride == 1
+                && strips.windows(2).all(|pair| pair[0].first(step) + 1 == pair[1].first(step));
+            self.turns.push(if in_turns { turns } else { 0 });
         }
     }
 
@@ -84,53 +101,32 @@ impl Targets {
         }
         let mut strips = &self.strips[..];
         let mut distances = Vec::new();
-        let mut outputs = Vec::new();
-        for (run, &(from, to)) in block.runs.iter().zip(&self.together) {
+        for (run, &turns) in block.runs.iter().zip(&self.turns) {
             let (of_run, rest) = strips.split_at(run.phases.len());
             strips = rest;
             let channel = problem.y_channel(group, run.channel);
             for row in 0..self.rows {
                 let Some(target) = self.of_rows[run.row * self.rows + row] else { continue };
                 let target = target + channel;
-                let columns = run.phases.iter().map(|&(_, column)| column * pitch + row * row_pitch);
-                if from == to {
-                    for (column, strip) in columns.zip(of_run).filter(|(_, strip)| strip.from < strip.to) {
-                        let first = target + strip.target + strip.from as isize * step;
-                        // SAFETY: each output belongs to one position of one phase, and each task has its own positions,
-                        // blocks and groups.
-                        unsafe { problem.y.write(first, step, &sums[column..][strip.from..strip.to]) };
-                    }
-                    continue;
-                }
-                distances.clear();
-                distances.extend(columns.clone().map(|column| (column + from) as isize));
-                let first = target + of_run[0].target + from as isize * step;
-                // SAFETY: every distance is the place of a column's sums of a row, of which there are so many; the rest as
-                // above.
-                unsafe {
-                    if run.phases.len() as i64 == last.stride {
-                        problem.y.write_interleaved(first, sums.as_ptr(), &distances, to - from);
-                    } else {
-                        problem.y.write_transposed(
-                            first,
-                            step,
-                            sums.as_ptr(),
-                            &distances,
-                            to - from,
-                            problem.stream,
-                        );
+                let place = |strip: &Strip| run.phases[strip.phase].1 * pitch + row * row_pitch + strip.from;
+                if turns > 0 {
+                    distances.clear();
+                    distances.extend(of_run.iter().map(|strip| place(strip) as isize));
+                    let (first, sums) = (target + of_run[0].first(step), sums.as_ptr());
+                    // SAFETY: every distance is the place of a phase's sums of a row, of which there are so many; each output
+                    // belongs to one position of one phase, and each task has its own positions, blocks and groups.
+                    unsafe {
+                        if run.phases.len() as i64 == last.stride {
+                            problem.y.write_interleaved(first, sums, &distances, turns, problem.stream);
+                        } else {
+                            problem.y.write_transposed(first, step, sums, &distances, turns, problem.stream);
+                        }
                     }
                 }
-                // At the ends of a row, some phases have outputs, and they are neighbours.
-                for position in (0..from).chain(to..self.len) {
-                    let there = |strip: &Strip| strip.from <= position && position < strip.to;
-                    let Some(begin) = of_run.iter().position(there) else { continue };
-                    outputs.clear();
-                    let of_phases = columns.clone().zip(of_run).filter(|(_, strip)| there(strip));
-                    outputs.extend(of_phases.map(|(column, _)| sums[column + position]));
-                    let first = target + of_run[begin].target + position as isize * step;
+                for strip in of_run.iter().filter(|strip| strip.len() > turns) {
+                    let first = target + strip.first(step) + turns as isize * step;
                     // SAFETY: as above.
-                    unsafe { problem.y.write(first, 1, &outputs) };
+                    unsafe { problem.y.write(first, step, &sums[place(strip)..][turns..strip.len()]) };
                 }
             }
         }
@@ -150,19 +146,16 @@ impl Targets {
         let mut distances = Vec::new();
         for row in 0..self.rows {
             let Some(target) = self.of_rows[first_run.row * self.rows + row] else { continue };
-            for (phase, strip) in self.strips[..first_run.phases.len()].iter().enumerate() {
-                if strip.from >= strip.to {
-                    continue;
-                }
-                let place = |run: &Run| run.phases[phase].1 * pitch + row * row_pitch + strip.from;
+            for strip in self.strips[..first_run.phases.len()].iter().filter(|strip| strip.len() > 0) {
+                let place = |run: &Run| run.phases[strip.phase].1 * pitch + row * row_pitch + strip.from;
                 distances.clear();
                 distances.extend(block.runs.iter().map(|run| place(run) as isize));
-                let first = target + channel + strip.target + strip.from as isize * step;
+                let first = target + channel + strip.first(step);
                 // SAFETY: every distance is the place of a column's sums of a row, of which there are so many; the rest as
                 // in `store`.
                 unsafe {
-                    let count = strip.to - strip.from;
-                    problem.y.write_transposed(first, step, sums.as_ptr(), &distances, count, problem.stream);
+                    let sums = sums.as_ptr();
+                    problem.y.write_transposed(first, step, sums, &distances, strip.len(), problem.stream);
                 }
             }
         }
