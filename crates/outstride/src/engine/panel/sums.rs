@@ -172,10 +172,11 @@ impl<T: Real> VectorSums<'_, T> {
             let of_panels: Vec<Step<'_, T>> = (0..panels.panels()).map(step_of).collect();
             for tile in 0..positions.tiles() {
                 taps.point(&problem.axes, &bundle.members[member], positions, tile, self.input, block);
+                let rows = problem.filter.kernels.panel_rows_for(positions.pieces[tile].count);
                 for (panel, step) in of_panels.iter().enumerate() {
                     let place = panels.place(panel, member, tile);
                     let out = &mut sums[place..place + panels.tile_len];
-                    self.compute_tile(step, tile, &bundle.members[member], taps, out);
+                    self.compute_tile(step, (tile, rows), &bundle.members[member], taps, out);
                 }
             }
         }
@@ -203,11 +204,11 @@ impl<T: Real> VectorSums<'_, T> {
         }
     }
 
-    /// Computes one step of a tile, and stores the sums after the last.
+    /// Computes one step of a tile of so many rows, and stores the sums after the last.
     fn compute_tile(
         &self,
         step: &Step<'_, T>,
-        tile: usize,
+        (tile, rows): (usize, usize),
         member: &Member,
         taps: &mut TileTaps<T>,
         out: &mut [T],
@@ -216,13 +217,11 @@ impl<T: Real> VectorSums<'_, T> {
         let kernels = self.site.problem.filter.kernels;
         let channels = self.blocks.channels(block);
         let piece = &self.site.positions.pieces[tile];
-        // A kernel fetches a vector per channel: two tiles fetch the whole of a panel two vectors wide. The others fetch
-        // the rows of the next tile, which are mostly side by side.
+        // A kernel fetches a vector per channel: two tiles fetch the whole of a panel two vectors wide.
         let fetched = tile * channels * kernels.lanes();
-        let to_next_tile = self.site.positions.inputs_to_next(tile);
-        let fetch = |tap: usize, row: *const T| match next {
-            Some(next) if tile < 2 => next.from.as_ptr().wrapping_add(tap * next.tap_len + fetched),
-            _ => row.wrapping_offset(to_next_tile),
+        let fetch = |tap: usize| {
+            let next = next.filter(|_| tile < 2)?;
+            Some(next.from.as_ptr().wrapping_add(tap * next.tap_len + fetched))
         };
         let last = block + 1 == self.blocks.iter().len();
         let panel_tile = PanelTile {
@@ -232,7 +231,6 @@ impl<T: Real> VectorSums<'_, T> {
             bias: last.then_some(prepared.bias),
             rows: store.filter(|_| last).and_then(|store| store.rows_of_tile(tile)),
         };
-        let rows = kernels.panel_rows_for(piece.count);
         // SAFETY: every row pointer is either a run of zeros or a position that can be read, which has the block's
         // channels side by side; each tap's weights are `channels × width` long. Rows go to some of the positions that the
         // store was made for; each output belongs to one position of one phase, and each task has its own positions and

@@ -24,6 +24,8 @@ pub(super) struct TileTaps<T> {
     inside: Vec<Span>,
     /// How far each of them reads from a position, if there are such indices.
     distances: Vec<isize>,
+    /// How far the next tile's rows lie from those of this one.
+    to_next: isize,
 }
 
 impl<T: Real> TileTaps<T> {
@@ -36,6 +38,7 @@ impl<T: Real> TileTaps<T> {
             counter: Vec::new(),
             inside: Vec::new(),
             distances: Vec::new(),
+            to_next: 0,
         }
     }
 
@@ -82,16 +85,17 @@ impl<T: Real> TileTaps<T> {
         }
     }
 
-    /// The taps with weights, and with what is to be fetched meanwhile, by their number.
+    /// The taps with weights, and with what is to be fetched meanwhile, by their number; otherwise that is the rows of the next
+    /// tile, which are mostly side by side.
     pub(super) fn with_weights(
         &mut self,
         weights: impl Fn(usize) -> *const T,
-        fetch: impl Fn(usize, *const T) -> *const T,
+        fetch: impl Fn(usize) -> Option<*const T>,
     ) -> &[PanelTap<T>] {
         let taps = &mut self.taps[..self.numbers.len()];
         for (tap, &number) in taps.iter_mut().zip(&self.numbers) {
             tap.weights = weights(number);
-            tap.fetch = fetch(number, tap.rows[0]);
+            tap.fetch = fetch(number).unwrap_or_else(|| tap.rows[0].wrapping_offset(self.to_next));
         }
         taps
     }
@@ -107,6 +111,7 @@ impl<T: Real> TileTaps<T> {
         input: &Input<'_, T>,
         block: usize,
     ) {
+        self.to_next = positions.inputs_to_next(tile);
         let extent = positions.extent(tile);
         let is_inside = |(extent, inside): (&Span, &Span)| inside.contains(extent);
         if !self.distances.is_empty() && extent.iter().zip(&self.inside).all(is_inside) {
