@@ -173,6 +173,30 @@ impl Positions {
         &extents[piece * axes..(piece + 1) * axes]
     }
 
+    /// Visits the runs along the fastest axis that some consecutive positions consist of, each with the index of its first position
+    /// and that axis.
+    pub(super) fn for_each_run(
+        &self,
+        positions: Range<usize>,
+        mut visit: impl FnMut(Range<usize>, &[i64], usize),
+    ) {
+        let along = *self.order.last().expect("there is always the batch");
+        let mut index = vec![0; self.spans.len()];
+        let mut first = positions.start;
+        while first < positions.end {
+            let mut rest = first;
+            for &axis in self.order.iter().rev() {
+                let Span { first, count } = self.spans[axis];
+                index[axis] = first + (rest % count) as i64;
+                rest /= count;
+            }
+            let behind = first + (self.spans[along].end() - index[along]) as usize;
+            let run = first..behind.min(positions.end);
+            first = run.end;
+            visit(run, &index, along);
+        }
+    }
+
     /// The index of a position along every axis.
     pub(super) fn index(&self, position: usize) -> &[i64] {
         let axes = self.spans.len();

@@ -31,6 +31,8 @@ pub(super) struct PositionStore<'a, T: Real> {
     runs: Vec<Run>,
     /// The output of channel 0 at the first position.
     base: isize,
+    /// Per axis, between which indices all outputs are inside.
+    inside: Vec<Span>,
     /// Where all positions are inside and have their channels side by side, the outputs of all: kernels can write there.
     rows: Option<OutputRows<'a, T>>,
 }
@@ -44,6 +46,7 @@ impl<'a, T: Real> PositionStore<'a, T> {
         for (axis, of) in problem.axes.iter().enumerate() {
             base += member.first_output(axis, of) as isize * of.y_stride;
         }
+        let inside = problem.axes.iter().enumerate().map(|(axis, of)| inside(member, axis, of)).collect();
         let rows = match runs[..] {
             [Run { column: 0, len, offset, stride: 1 }] if !member.shared && prepared.scales.is_none() => {
                 problem.y.rows(base + offset, site.positions.outputs(), len)
@@ -54,7 +57,7 @@ impl<'a, T: Real> PositionStore<'a, T> {
             let bounds = [min, max].map(|bound| T::from_f64(bound.into()));
             rows.within(bounds).streamed(problem.stream)
         });
-        PositionStore { site, member, width: prepared.width(), pieces, runs, base, rows }
+        PositionStore { site, member, width: prepared.width(), pieces, runs, base, inside, rows }
     }
 
     /// Where kernels can write rows at these distances, each that of a position.
@@ -76,7 +79,7 @@ impl<'a, T: Real> PositionStore<'a, T> {
             let piece = &positions.pieces[number];
             let sums = &sums[(piece.tile - first) * tile_len + piece.row * self.width..];
             let outputs = &positions.outputs()[piece.first..piece.first + piece.count];
-            if is_interior(problem, self.member, positions.extent(number)) {
+            if self.is_interior(positions.extent(number)) {
                 store_rows(problem, &self.runs, self.base, outputs, sums, self.width);
             } else {
                 self.store_border(piece.first, outputs, sums);
@@ -84,33 +87,38 @@ impl<'a, T: Real> PositionStore<'a, T> {
         }
     }
 
+    /// Whether all outputs of all positions lie inside the output.
+    fn is_interior(&self, extent: &[Span]) -> bool {
+        let inside = |(inside, extent): (&Span, &Span)| inside.contains(extent);
+        !self.member.shared || self.inside.iter().zip(extent).all(inside)
+    }
+
     /// Stores the sums of positions from `first` on, of which some have outputs outside.
     fn store_border(&self, first: usize, outputs: &[isize], sums: &[T]) {
         let Site { problem, positions, .. } = *self.site;
-        let index = |row: usize| positions.index(first + row);
-        let is_inside = |row: &usize| {
-            let along = |axis: usize| Span { first: index(*row)[axis], count: 1 };
-            are_inside(problem, self.member, along)
-        };
-        let mut row = 0;
-        while row < outputs.len() {
-            let inside = (row..outputs.len()).take_while(is_inside).count();
-            let (outputs, sums) = (&outputs[row..], &sums[row * self.width..]);
-            if inside > 0 {
-                store_rows(problem, &self.runs, self.base, &outputs[..inside], sums, self.width);
-            } else {
-                let sums = &sums[..self.width];
-                store_border_row(
-                    problem,
-                    self.member,
-                    &self.pieces,
-                    self.base + outputs[0],
-                    index(row),
-                    sums,
-                );
+        positions.for_each_run(first..first + outputs.len(), |run, index, along| {
+            let rows = run.start - first..run.end - first;
+            let are_inside = |(axis, &at): (usize, &i64)| {
+                axis == along || self.inside[axis].contains(&Span { first: at, count: 1 })
+            };
+            let inside = if index.iter().enumerate().all(are_inside) { self.inside[along] } else { NOWHERE };
+            let inside = inside.intersect(&Span { first: index[along], count: rows.len() });
+            // Together those inside; what is before and behind them, one by one.
+            let before = (inside.first - index[along]).clamp(0, rows.len() as i64) as usize;
+            let (begin, end) = (rows.start + before, rows.start + before + inside.count);
+            if inside.count > 0 {
+                let sums = &sums[begin * self.width..];
+                store_rows(problem, &self.runs, self.base, &outputs[begin..end], sums, self.width);
             }
-            row += inside.max(1);
-        }
+            let mut index = index.to_vec();
+            let first_index = index[along];
+            for row in (rows.start..begin).chain(end..rows.end) {
+                index[along] = first_index + (row - rows.start) as i64;
+                let sums = &sums[row * self.width..][..self.width];
+                let base = self.base + outputs[row];
+                store_border_row(problem, self.member, &self.pieces, base, &index, sums);
+            }
+        });
     }
 }
 
@@ -128,20 +136,21 @@ impl<T: Real> PositionStore<'_, T> {
     }
 }
 
+/// No indices at all.
+const NOWHERE: Span = Span { first: 0, count: 0 };
+
 /// Whether all outputs of all positions lie inside the output.
 pub(super) fn is_interior<T: Real>(problem: &Problem<'_, T>, member: &Member, extent: &[Span]) -> bool {
-    !member.shared || are_inside(problem, member, |axis| extent[axis])
+    let inside = |(axis, of)| inside(member, axis, of).contains(&extent[axis]);
+    !member.shared || problem.axes.iter().enumerate().all(inside)
 }
 
-/// Whether all outputs of all phases at these indices lie inside the output.
-fn are_inside<T: Real>(problem: &Problem<'_, T>, member: &Member, extent: impl Fn(usize) -> Span) -> bool {
-    let inside = |(axis, of): (usize, &EngineAxis<'_>)| {
-        let (first, extent) = (member.first_output(axis, of), extent(axis));
-        let least = first + extent.first * of.stride;
-        let end = first + extent.end() * of.stride;
-        least >= 0 && end <= of.output as i64
-    };
-    problem.axes.iter().enumerate().all(inside)
+/// The indices of an axis at which the outputs of all phases lie inside the output.
+fn inside(member: &Member, axis: usize, of: &EngineAxis<'_>) -> Span {
+    let before = member.first_output(axis, of);
+    let first = -before.div_euclid(of.stride);
+    let end = (of.output as i64 - before).div_euclid(of.stride);
+    Span { first, count: (end - first).max(0) as usize }
 }
 
 fn store_rows<T: Real>(
