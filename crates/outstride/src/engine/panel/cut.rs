@@ -100,6 +100,11 @@ impl PanelPlan {
         let worthwhile = |chunk: &[usize]| rows_there(chunk) >= 2 * rows;
         let mut boxes = Boxes::cut(space, &self.granules, fits);
         if !by_panels {
+            if self.stores == Stores::Positions && filter.groups > 1 {
+                // Groups share lines of a channels-last output. Threads that write the same ones take these from each other,
+                // so that each has a box of its own.
+                boxes = boxes.spread(&self.granules, Workers { turns: 1, ..workers }, 1, worthwhile);
+            }
             boxes = boxes.spread(&self.granules, workers, filter.groups, worthwhile);
         }
         self.boxes = boxes;
