@@ -2,8 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::panel_loop::avx2 as panel_loop;
-use crate::panel::PanelTap;
+use super::panel_loop::accumulate_panel;
 use crate::simd::Simd;
 use crate::storage::convert_itself;
 
@@ -146,19 +145,7 @@ impl Simd for Avx2F32 {
         unsafe { _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_UNORD_Q>(v, v)) != 0 }
     }
 
-    #[inline(always)]
-    unsafe fn accumulate_panel<const ROWS: usize, const VECTORS: usize>(
-        sums: &mut [[__m256; VECTORS]; ROWS],
-        tap: &PanelTap<f32>,
-        channels: usize,
-    ) -> bool {
-        if (ROWS, VECTORS) != (panel_loop::ROWS, 2) {
-            return false;
-        }
-        // SAFETY: the sums have just that shape; the caller vouches for AVX2, FMA and the tap.
-        unsafe { panel_loop::accumulate_f32(&mut *std::ptr::from_mut(sums).cast(), tap, channels) };
-        true
-    }
+    accumulate_panel!(avx2::accumulate_f32, f32, __m256);
 }
 
 /// 4 lanes of f64.
@@ -301,19 +288,7 @@ impl Simd for Avx2F64 {
         unsafe { _mm256_movemask_pd(_mm256_cmp_pd::<_CMP_UNORD_Q>(v, v)) != 0 }
     }
 
-    #[inline(always)]
-    unsafe fn accumulate_panel<const ROWS: usize, const VECTORS: usize>(
-        sums: &mut [[__m256d; VECTORS]; ROWS],
-        tap: &PanelTap<f64>,
-        channels: usize,
-    ) -> bool {
-        if (ROWS, VECTORS) != (panel_loop::ROWS, 2) {
-            return false;
-        }
-        // SAFETY: the sums have just that shape; the caller vouches for AVX2, FMA and the tap.
-        unsafe { panel_loop::accumulate_f64(&mut *std::ptr::from_mut(sums).cast(), tap, channels) };
-        true
-    }
+    accumulate_panel!(avx2::accumulate_f64, f64, __m256d);
 }
 
 convert_itself! {

@@ -2,8 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::panel_loop::avx512 as panel_loop;
-use crate::panel::PanelTap;
+use super::panel_loop::accumulate_panel;
 use crate::simd::Simd;
 use crate::storage::convert_itself;
 
@@ -141,19 +140,7 @@ impl Simd for Avx512F32 {
         unsafe { _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(v, v) != 0 }
     }
 
-    #[inline(always)]
-    unsafe fn accumulate_panel<const ROWS: usize, const VECTORS: usize>(
-        sums: &mut [[__m512; VECTORS]; ROWS],
-        tap: &PanelTap<f32>,
-        channels: usize,
-    ) -> bool {
-        if (ROWS, VECTORS) != (panel_loop::ROWS, 2) {
-            return false;
-        }
-        // SAFETY: the sums have just that shape; the caller vouches for AVX-512 and the tap.
-        unsafe { panel_loop::accumulate_f32(&mut *std::ptr::from_mut(sums).cast(), tap, channels) };
-        true
-    }
+    accumulate_panel!(avx512::accumulate_f32, f32, __m512);
 }
 
 /// 8 lanes of f64.
@@ -291,19 +278,7 @@ impl Simd for Avx512F64 {
         unsafe { _mm512_cmp_pd_mask::<_CMP_UNORD_Q>(v, v) != 0 }
     }
 
-    #[inline(always)]
-    unsafe fn accumulate_panel<const ROWS: usize, const VECTORS: usize>(
-        sums: &mut [[__m512d; VECTORS]; ROWS],
-        tap: &PanelTap<f64>,
-        channels: usize,
-    ) -> bool {
-        if (ROWS, VECTORS) != (panel_loop::ROWS, 2) {
-            return false;
-        }
-        // SAFETY: the sums have just that shape; the caller vouches for AVX-512 and the tap.
-        unsafe { panel_loop::accumulate_f64(&mut *std::ptr::from_mut(sums).cast(), tap, channels) };
-        true
-    }
+    accumulate_panel!(avx512::accumulate_f64, f64, __m512d);
 }
 
 convert_itself! {

@@ -5,3 +5,24 @@
 
 pub(super) mod avx2;
 pub(super) mod avx512;
+
+/// The method of [`Simd`](crate::simd::Simd) that leaves tiles of an instruction set's shape to its loop.
+macro_rules! accumulate_panel {
+    ($set:ident::$accumulate:ident, $scalar:ty, $vector:ty) => {
+        #[inline(always)]
+        unsafe fn accumulate_panel<const ROWS: usize, const VECTORS: usize>(
+            sums: &mut [[$vector; VECTORS]; ROWS],
+            tap: &crate::panel::PanelTap<$scalar>,
+            channels: usize,
+        ) -> bool {
+            use super::panel_loop::$set;
+            if (ROWS, VECTORS) != ($set::ROWS, 2) {
+                return false;
+            }
+            // SAFETY: the sums have just that shape; the caller vouches for the instruction set and the tap.
+            unsafe { $set::$accumulate(&mut *std::ptr::from_mut(sums).cast(), tap, channels) };
+            true
+        }
+    };
+}
+pub(super) use accumulate_panel;
