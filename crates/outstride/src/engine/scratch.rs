@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use bytemuck::Zeroable;
 use outstride_kernels::Scalar;
 
+use super::panel::KeptPositions;
 use crate::aligned::Aligned;
 
 /// The scratch memory of one task.
@@ -22,6 +23,8 @@ pub(crate) struct Scratch<T> {
     pub(crate) parts: Kept<u16>,
     /// Whether some of the numbers in parts are tiny.
     pub(crate) tiny_parts: bool,
+    /// How the positions of the last tasks lie.
+    pub(crate) positions: KeptPositions,
 }
 
 /// Which box of which call's input.

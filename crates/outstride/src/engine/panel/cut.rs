@@ -210,7 +210,8 @@ impl PanelPlan {
     pub(super) fn tiles_of_box(&self, axes: &[EngineAxis<'_>], spans: &[Span]) -> usize {
         let (strides, _) = channels::position_strides(&self.needed(axes, spans), &self.order);
         let strides: Vec<isize> = strides.into_iter().map(|stride| stride as isize).collect();
-        Strips::tiles(spans, &self.order, &strides, TILE_ROWS)
+        let counts: Vec<usize> = spans.iter().map(|span| span.count).collect();
+        Strips::tiles(&counts, &self.order, &strides, TILE_ROWS)
     }
 
     /// Whether sums of tiles are stored before there are others.

@@ -77,7 +77,7 @@ impl<T: Real> Exact<'_, T> {
         let mut taps = vec![(0, self.site.problem.x_group(self.site.group) as isize)];
         for (axis, of) in self.site.problem.axes.iter().enumerate() {
             let deltas = &self.member.deltas[axis];
-            let q = index[axis] + self.member.spans[axis].first;
+            let q = index[axis] + self.site.spans[axis].first + self.member.spans[axis].first;
             let window = meeting(deltas, Span { first: q, count: 1 }, Span { first: 0, count: of.input });
             let with = |&(number, offset): &(usize, isize)| {
                 window.clone().map(move |tap| {

@@ -30,6 +30,7 @@ use super::pack::{Form, PackedFilter, Panels};
 use bundle::Bundle;
 pub(crate) use estimate::Transformed;
 pub(crate) use matrix::{Grain, MatrixWeights};
+pub(crate) use rows::KeptPositions;
 pub(crate) use winograd::WinogradWeights;
 
 /// From this share of zeros on, rows are arranged so that whole taps fall on them.

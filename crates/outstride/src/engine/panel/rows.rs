@@ -4,28 +4,53 @@ use std::cell::OnceCell;
 use std::ops::Range;
 
 use super::super::axis::Span;
+use super::matrix::Blocks;
 
-/// The positions of a task, counted from the first one of each phase, numbered in the order of the rows of its tiles.
+/// The positions of a task, counted from its first one along every axis, numbered in the order of the rows of its tiles. Most tasks
+/// have the same.
+#[derive(Debug)]
 pub(super) struct Positions {
-    spans: Vec<Span>,
-    /// The axes, slowest first.
-    order: Vec<usize>,
-    /// Per position and axis, its index. Axes are fastest. Found when somebody asks, which is seldom.
-    indices: OnceCell<Vec<i64>>,
-    inputs: Offsets,
-    outputs: Offsets,
+    layout: Layout,
     pub(super) pieces: Vec<Piece>,
-    /// Per piece and axis, from the least to the greatest index. Axes are fastest. Found when somebody asks.
+    /// In strips, where each tile begins in the input.
+    pub(super) begins: Vec<isize>,
+    /// Per position and axis, its index. Axes are fastest. Found when somebody asks, as is all that follows.
+    indices: OnceCell<Vec<i64>>,
+    /// Per position, how far its input lies from that of the first.
+    inputs: OnceCell<Vec<isize>>,
+    /// The same of its outputs.
+    outputs: OnceCell<Vec<isize>>,
+    /// Per piece and axis, from the least to the greatest index. Axes are fastest.
     extents: OnceCell<Vec<Span>>,
+    /// Blocks of two tiles, and of four.
+    blocks: [OnceCell<Blocks>; 2],
 }
 
-/// Per position, how far something lies from that of index 0. Found when somebody asks.
-struct Offsets {
-    strides: Vec<isize>,
-    offsets: OnceCell<Vec<isize>>,
+/// What the positions of a task depend on.
+#[derive(Debug, PartialEq)]
+pub(super) struct Layout {
+    /// Per axis.
+    pub(super) counts: Vec<usize>,
+    /// The axes, slowest first.
+    pub(super) order: Vec<usize>,
+    /// Per axis, from the input of a position to that of the next.
+    pub(super) input_strides: Vec<isize>,
+    /// The same of outputs.
+    pub(super) output_strides: Vec<isize>,
+    pub(super) cut: Cut,
+}
+
+/// How positions are cut into tiles.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Cut {
+    /// Of at most so many positions each, wherever they lie.
+    Tiles(usize),
+    /// Of so many rows that follow each other in the input. Some rows may belong to no position, if that makes fewer tiles.
+    Strips(usize),
 }
 
 /// Consecutive positions on consecutive rows of a tile.
+#[derive(Debug)]
 pub(super) struct Piece {
     pub(super) tile: usize,
     pub(super) row: usize,
@@ -33,90 +58,100 @@ pub(super) struct Piece {
     pub(super) count: usize,
 }
 
-impl Positions {
-    /// All positions of `spans`, the last axis of `order` fastest. Strides are from position to position.
-    fn new(spans: &[Span], order: &[usize], input_strides: &[isize], output_strides: &[isize]) -> Self {
-        Positions {
-            spans: spans.to_vec(),
-            order: order.to_vec(),
-            indices: OnceCell::new(),
-            inputs: Offsets { strides: input_strides.to_vec(), offsets: OnceCell::new() },
-            outputs: Offsets { strides: output_strides.to_vec(), offsets: OnceCell::new() },
-            pieces: Vec::new(),
-            extents: OnceCell::new(),
-        }
-    }
+/// The positions of a thread's last tasks.
+#[derive(Debug, Default)]
+pub(crate) struct KeptPositions(Vec<Positions>);
 
-    /// In tiles of at most `most_rows` positions each, wherever they lie.
-    pub(super) fn in_tiles(
-        spans: &[Span],
-        order: &[usize],
-        input_strides: &[isize],
-        output_strides: &[isize],
-        most_rows: usize,
-    ) -> Self {
-        let mut positions = Positions::new(spans, order, input_strides, output_strides);
-        let count = positions.len();
-        let per_tile = count.div_ceil(count.div_ceil(most_rows).max(1)).max(1);
-        for first in (0..count).step_by(per_tile) {
-            positions.pieces.push(Piece {
-                tile: first / per_tile,
-                row: 0,
-                first,
-                count: per_tile.min(count - first),
-            });
+impl KeptPositions {
+    /// Bundles whose members have one position more or less take turns.
+    const MOST: usize = 4;
+
+    /// Those of a layout.
+    pub(super) fn of(&mut self, layout: Layout) -> &Positions {
+        let known = self.0.iter().position(|known| known.layout == layout);
+        let place = known.unwrap_or_else(|| {
+            self.0.truncate(Self::MOST - 1);
+            self.0.push(Positions::new(layout));
+            self.0.len() - 1
+        });
+        // The one that was not asked for the longest is the last.
+        self.0[..=place].rotate_right(1);
+        &self.0[0]
+    }
+}
+
+impl Positions {
+    fn new(layout: Layout) -> Self {
+        let mut positions = Positions {
+            pieces: Vec::new(),
+            begins: Vec::new(),
+            indices: OnceCell::new(),
+            inputs: OnceCell::new(),
+            outputs: OnceCell::new(),
+            extents: OnceCell::new(),
+            blocks: Default::default(),
+            layout,
+        };
+        match positions.layout.cut {
+            Cut::Tiles(most_rows) => positions.cut_into_tiles(most_rows),
+            Cut::Strips(rows) => positions.cut_into_strips(rows),
         }
         positions
     }
 
-    /// In tiles of `rows` rows that follow each other in the input, and where each tile begins. Some rows may belong to
-    /// no position, if that makes fewer tiles.
-    pub(super) fn in_strips(
-        spans: &[Span],
-        order: &[usize],
-        input_strides: &[isize],
-        output_strides: &[isize],
-        rows: usize,
-    ) -> (Self, Vec<isize>) {
-        let mut positions = Positions::new(spans, order, input_strides, output_strides);
-        let Strips { strip, strips, pitch } = Strips::new(spans, order, input_strides, rows);
-        let count = positions.len();
-        let mut begins = Vec::new();
-        let mut extent = Vec::new();
-        for first in (0..count).step_by(strip * strips) {
-            let tile = begins.len();
-            let len = (strips - 1) * pitch + strip;
-            extent.clear();
-            positions.extend_by_extent(first..first + 1, &mut extent);
+    fn cut_into_tiles(&mut self, most_rows: usize) {
+        let count = self.len();
+        let per_tile = count.div_ceil(count.div_ceil(most_rows).max(1)).max(1);
+        let piece = |first: usize| Piece {
+            tile: first / per_tile,
+            row: 0,
+            first,
+            count: per_tile.min(count - first),
+        };
+        self.pieces = (0..count).step_by(per_tile).map(piece).collect();
+    }
+
+    fn cut_into_strips(&mut self, rows: usize) {
+        let Layout { counts, order, input_strides, .. } = &self.layout;
+        let runs = Strips::new(counts, order, input_strides, rows);
+        let Strips { strip, strips, pitch, .. } = runs;
+        for first in (0..self.len()).step_by(strip * strips) {
+            let tile = self.begins.len();
+            let mut extent = Vec::with_capacity(counts.len());
+            self.extend_by_extent(first..first + 1, &mut extent);
             let begin: isize =
                 extent.iter().zip(input_strides).map(|(span, stride)| span.first as isize * stride).sum();
-            begins.extend((0..len).step_by(rows).map(|row| begin + row as isize));
+            self.begins.extend((0..runs.len()).step_by(rows).map(|row| begin + row as isize));
             for number in 0..strips {
                 let (mut done, at) = (0, number * pitch);
                 while done < strip {
                     let row = (at + done) % rows;
                     let count = (rows - row).min(strip - done);
                     let first = first + number * strip + done;
-                    positions.pieces.push(Piece { tile: tile + (at + done) / rows, row, first, count });
+                    self.pieces.push(Piece { tile: tile + (at + done) / rows, row, first, count });
                     done += count;
                 }
             }
         }
-        (positions, begins)
+    }
+
+    /// Blocks of so many tiles, two or four.
+    pub(super) fn blocks(&self, tiles: usize) -> &Blocks {
+        self.blocks[usize::from(tiles > 2)].get_or_init(|| Blocks::new(self, tiles))
     }
 
     /// Appends, per axis, from the least to the greatest index of some positions.
     pub(super) fn extend_by_extent(&self, positions: Range<usize>, extents: &mut Vec<Span>) {
+        let Layout { counts, order, .. } = &self.layout;
         let begin = extents.len();
-        extents.extend(self.spans.iter().copied());
+        extents.extend(counts.iter().map(|&count| Span { first: 0, count }));
         let (mut first, mut last) = (positions.start, positions.end - 1);
         // Slower axes have one index; the first that has several has some of them, and faster ones have all.
         let mut whole = self.len();
-        for &axis in &self.order {
-            let span = self.spans[axis];
-            whole /= span.count;
+        for &axis in order {
+            whole /= counts[axis];
             let (least, greatest) = (first / whole, last / whole);
-            extents[begin + axis] = Span { first: span.first + least as i64, count: greatest - least + 1 };
+            extents[begin + axis] = Span { first: least as i64, count: greatest - least + 1 };
             if least != greatest {
                 break;
             }
@@ -126,17 +161,27 @@ impl Positions {
 
     /// How many there are.
     pub(super) fn len(&self) -> usize {
-        self.spans.iter().map(|span| span.count).product()
+        self.layout.counts.iter().product()
     }
 
-    /// Per position, how far its input lies from that of index 0.
+    /// Per position, how far its input lies from that of the first.
     pub(super) fn inputs(&self) -> &[isize] {
-        self.inputs.get(&self.spans, &self.order)
+        self.inputs.get_or_init(|| self.distances(&self.layout.input_strides))
     }
 
-    /// Per position, how far its outputs lie from those of index 0.
+    /// Per position, how far its outputs lie from those of the first.
     pub(super) fn outputs(&self) -> &[isize] {
-        self.outputs.get(&self.spans, &self.order)
+        self.outputs.get_or_init(|| self.distances(&self.layout.output_strides))
+    }
+
+    fn distances(&self, strides: &[isize]) -> Vec<isize> {
+        let mut distances = Vec::with_capacity(self.len());
+        self.for_each_whole_run(|index, along, count| {
+            let first: isize =
+                index.iter().zip(strides).map(|(&index, stride)| index as isize * stride).sum();
+            distances.extend((0..count as isize).map(|step| first + step * strides[along]));
+        });
+        distances
     }
 
     /// How far the inputs of the piece after lie from those of a piece; nowhere after the last.
@@ -162,7 +207,7 @@ impl Positions {
 
     /// Per axis, from the least to the greatest index of a piece.
     pub(super) fn extent(&self, piece: usize) -> &[Span] {
-        let axes = self.spans.len();
+        let axes = self.layout.counts.len();
         let extents = self.extents.get_or_init(|| {
             let mut extents = Vec::with_capacity(self.pieces.len() * axes);
             for piece in &self.pieces {
@@ -180,17 +225,17 @@ impl Positions {
         positions: Range<usize>,
         mut visit: impl FnMut(Range<usize>, &[i64], usize),
     ) {
-        let along = *self.order.last().expect("there is always the batch");
-        let mut index = vec![0; self.spans.len()];
+        let Layout { counts, order, .. } = &self.layout;
+        let along = *order.last().expect("there is always the batch");
+        let mut index = vec![0; counts.len()];
         let mut first = positions.start;
         while first < positions.end {
             let mut rest = first;
-            for &axis in self.order.iter().rev() {
-                let Span { first, count } = self.spans[axis];
-                index[axis] = first + (rest % count) as i64;
-                rest /= count;
+            for &axis in order.iter().rev() {
+                index[axis] = (rest % counts[axis]) as i64;
+                rest /= counts[axis];
             }
-            let behind = first + (self.spans[along].end() - index[along]) as usize;
+            let behind = first + counts[along] - index[along] as usize;
             let run = first..behind.min(positions.end);
             first = run.end;
             visit(run, &index, along);
@@ -199,11 +244,11 @@ impl Positions {
 
     /// The index of a position along every axis.
     pub(super) fn index(&self, position: usize) -> &[i64] {
-        let axes = self.spans.len();
+        let axes = self.layout.counts.len();
         let indices = self.indices.get_or_init(|| {
             let mut indices = Vec::with_capacity(self.len() * axes);
-            for_each_run(&self.spans, &self.order, |index, along| {
-                for step in 0..self.spans[along].count {
+            self.for_each_whole_run(|index, along, count| {
+                for step in 0..count {
                     let at = indices.len() + along;
                     indices.extend_from_slice(index);
                     indices[at] += step as i64;
@@ -213,35 +258,22 @@ impl Positions {
         });
         &indices[position * axes..(position + 1) * axes]
     }
-}
 
-impl Offsets {
-    fn get(&self, spans: &[Span], order: &[usize]) -> &[isize] {
-        self.offsets.get_or_init(|| {
-            let mut offsets = Vec::with_capacity(spans.iter().map(|span| span.count).product());
-            for_each_run(spans, order, |index, along| {
-                let first = offset(index, &self.strides);
-                let steps = 0..spans[along].count as isize;
-                offsets.extend(steps.map(|step| first + step * self.strides[along]));
-            });
-            offsets
-        })
-    }
-}
-
-/// Visits every run of positions along the last axis of `order`, given its first index and that axis.
-fn for_each_run(spans: &[Span], order: &[usize], mut visit: impl FnMut(&[i64], usize)) {
-    let mut index: Vec<i64> = spans.iter().map(|span| span.first).collect();
-    let (&along, slower) = order.split_last().expect("there is always the batch");
-    let runs: usize = slower.iter().map(|&axis| spans[axis].count).product();
-    for _ in 0..runs {
-        visit(&index, along);
-        for &axis in slower.iter().rev() {
-            index[axis] += 1;
-            if index[axis] < spans[axis].end() {
-                break;
+    /// Visits every run of positions along the fastest axis, given its first index, that axis and how many there are.
+    fn for_each_whole_run(&self, mut visit: impl FnMut(&[i64], usize, usize)) {
+        let Layout { counts, order, .. } = &self.layout;
+        let mut index = vec![0; counts.len()];
+        let (&along, slower) = order.split_last().expect("there is always the batch");
+        let runs: usize = slower.iter().map(|&axis| counts[axis]).product();
+        for _ in 0..runs {
+            visit(&index, along, counts[along]);
+            for &axis in slower.iter().rev() {
+                index[axis] += 1;
+                if index[axis] < counts[axis] as i64 {
+                    break;
+                }
+                index[axis] = 0;
             }
-            index[axis] = spans[axis].first;
         }
     }
 }
@@ -257,16 +289,16 @@ pub(super) struct Strips {
 }
 
 impl Strips {
-    fn new(spans: &[Span], order: &[usize], input_strides: &[isize], rows: usize) -> Self {
+    fn new(counts: &[usize], order: &[usize], input_strides: &[isize], rows: usize) -> Self {
         // Axes whose positions follow each other without a gap.
         let mut strip = 1;
         let mut outer = order.iter().rev().peekable();
         while let Some(&axis) = outer.next_if(|&&axis| input_strides[axis] == strip as isize) {
-            strip *= spans[axis].count;
+            strip *= counts[axis];
         }
         // Of the next axis, the gap between runs may cost less than the unused rows of their last tiles.
         if let Some(&axis) = outer.next() {
-            let (count, stride) = (spans[axis].count, input_strides[axis] as usize);
+            let (count, stride) = (counts[axis], input_strides[axis] as usize);
             let with_gaps = ((count - 1) * stride + strip).div_ceil(rows);
             if stride >= strip && with_gaps < count * strip.div_ceil(rows) {
                 return Strips { strip, strips: count, pitch: stride };
@@ -275,14 +307,14 @@ impl Strips {
         Strips { strip, strips: 1, pitch: 0 }
     }
 
-    /// Tiles that so many positions are cut into.
-    pub(super) fn tiles(spans: &[Span], order: &[usize], input_strides: &[isize], rows: usize) -> usize {
-        let count: usize = spans.iter().map(|span| span.count).product();
-        let Strips { strip, strips, pitch } = Strips::new(spans, order, input_strides, rows);
-        count / (strip * strips) * ((strips - 1) * pitch + strip).div_ceil(rows)
+    /// Rows that runs take which are cut into tiles together.
+    fn len(&self) -> usize {
+        (self.strips - 1) * self.pitch + self.strip
     }
-}
 
-fn offset(index: &[i64], strides: &[isize]) -> isize {
-    index.iter().zip(strides).map(|(&index, &stride)| index as isize * stride).sum()
+    /// Tiles that so many positions are cut into.
+    pub(super) fn tiles(counts: &[usize], order: &[usize], input_strides: &[isize], rows: usize) -> usize {
+        let runs = Strips::new(counts, order, input_strides, rows);
+        counts.iter().product::<usize>() / (runs.strip * runs.strips) * runs.len().div_ceil(rows)
+    }
 }

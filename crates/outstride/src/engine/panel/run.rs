@@ -2,14 +2,14 @@
 
 use outstride_kernels::{Real, TILE_ROWS};
 
-use super::super::axis::Span;
+use super::super::axis::{EngineAxis, Span};
 use super::super::channels::Input;
 use super::super::problem::Problem;
 use super::super::scratch::{BoxOfCall, Scratch};
 use super::bundle::Bundle;
 use super::matrix::{Ahead, MatrixSums, PartsInput, PartsScratch, RowBlocks, Then, padded_tiles};
 use super::planes::{Finished, Stretches, TurnedWrite};
-use super::rows::Positions;
+use super::rows::{Cut, Layout, Positions};
 use super::shared_planes::store_shared_planes;
 use super::store::PositionStore;
 use super::sums::{PanelGroup, VectorSums};
@@ -22,8 +22,9 @@ pub(super) struct Site<'a, T: Real> {
     pub(super) problem: &'a Problem<'a, T>,
     pub(super) group: usize,
     pub(super) bundle: &'a Bundle,
-    /// Per axis, its positions.
+    /// Per axis, its positions, counted from the first one of each phase.
     pub(super) spans: &'a [Span],
+    /// The same positions, counted from the first one of the task.
     pub(super) positions: &'a Positions,
 }
 
@@ -76,17 +77,16 @@ impl PanelPlan {
             let needed = self.needed(&problem.axes, &task.spans);
             Input::copied(problem, task.group, self.blocks, needed, (&mut scratch.input, task.input))
         };
+        let Scratch { sums, positions: kept, .. } = scratch;
         let mut taps = TileTaps::new(self.blocks.size);
         let most_rows = filter.kernels.panel_rows();
         let tile_len = most_rows * 2 * filter.kernels.lanes();
         let mut known = None;
         for bundle in self.bundles.iter() {
             let Some(own) = own_spans(&task.spans, bundle) else { continue };
-            let (spans, (positions, stretches)) = made_for(own, &mut known, |own| {
-                let strides = output_strides(problem);
-                let positions = Positions::in_tiles(own, &self.order, &input.strides, &strides, most_rows);
-                (positions, Stretches::new(problem, bundle, own, &self.order))
-            });
+            let positions = kept.of(self.layout(problem, &own, &input.strides, Cut::Tiles(most_rows)));
+            let make = |own: &[Span]| Stretches::new(problem, bundle, own, &self.order);
+            let (spans, stretches) = made_for(own, &mut known, make);
             let site = Site { problem, group: task.group, bundle, spans, positions };
             let from = VectorSums { site: &site, input: &input, blocks: self.blocks };
             let at_once =
@@ -98,7 +98,7 @@ impl PanelPlan {
             };
             let mut parts = share.clone().step_by(at_once).map(part).peekable();
             while let Some(panels) = parts.next() {
-                let sums = scratch.sums.at_least(panels.len());
+                let sums = sums.at_least(panels.len());
                 let stores = self.position_stores(&site, &panels);
                 from.compute(&panels, parts.peek(), &mut taps, &stores, sums);
                 self.store_planes(&site, stretches, &panels, sums, &Finished(problem));
@@ -117,21 +117,18 @@ impl PanelPlan {
         let (Ok(weights), Some(session)) = (&filter.matrix, filter.kernels.matrix_session()) else {
             unreachable!("planned for matrix tiles");
         };
-        let Scratch { input, sums, parts, tiny_parts, .. } = scratch;
+        let Scratch { input, sums, parts, tiny_parts, positions: kept, .. } = scratch;
         let needed = self.needed(&problem.axes, &task.spans);
         let scratch = (PartsScratch { whole: input, parts, tiny: tiny_parts }, task.input);
         let input = PartsInput::copied(problem, task.group, &needed, &self.order, &session, scratch);
         let mut known = None;
         for bundle in self.bundles.iter() {
             let Some(own) = own_spans(&task.spans, bundle) else { continue };
-            let (spans, (positions, begins, stretches)) = made_for(own, &mut known, |own| {
-                let strides = output_strides(problem);
-                let (positions, begins) =
-                    Positions::in_strips(own, &self.order, &input.strides, &strides, TILE_ROWS);
-                (positions, begins, Stretches::new(problem, bundle, own, &self.order))
-            });
+            let positions = kept.of(self.layout(problem, &own, &input.strides, Cut::Strips(TILE_ROWS)));
+            let make = |own: &[Span]| Stretches::new(problem, bundle, own, &self.order);
+            let (spans, stretches) = made_for(own, &mut known, make);
             let site = Site { problem, group: task.group, bundle, spans, positions };
-            let from = MatrixSums { site: &site, begins, input: &input, weights, session: &session, ahead };
+            let from = MatrixSums { site: &site, input: &input, weights, session: &session, ahead };
             let mut row_blocks = RowBlocks::default();
             let share = self.share(bundle.panels(), task.split);
             let mut first = share.start;
@@ -140,7 +137,7 @@ impl PanelPlan {
                 first = range.end;
                 let vectors = filter.panel(bundle.members[0].panels.start + range.start).vectors;
                 let tile_len = TILE_ROWS * vectors * filter.kernels.lanes();
-                let tiles = padded_tiles(begins.len());
+                let tiles = padded_tiles(positions.begins.len());
                 let panels = PanelGroup::new(problem, task.group, bundle, range.clone(), tiles, tile_len);
                 let sums = sums.at_least(self.tile_sums(&panels));
                 let after = Some(range.end).filter(|after| share.contains(after));
@@ -167,7 +164,7 @@ impl PanelPlan {
         let filter = problem.filter;
         let Ok(weights) = &filter.winograd else { unreachable!("planned for points") };
         let scheme = weights.scheme();
-        let Scratch { input, sums, points, products, .. } = scratch;
+        let Scratch { input, sums, points, products, positions: kept, .. } = scratch;
         let needed = self.needed(&problem.axes, &task.spans);
         let input = Input::copied(problem, task.group, self.blocks, needed, (input, task.input));
         let (most_rows, columns) = (filter.kernels.panel_rows(), 2 * filter.kernels.lanes());
@@ -175,11 +172,10 @@ impl PanelPlan {
         let mut known = None;
         for bundle in self.bundles.iter() {
             let Some(own) = own_spans(&task.spans, bundle) else { continue };
-            let (spans, (positions, tiles, stretches)) = made_for(own, &mut known, |own| {
-                let strides = output_strides(problem);
-                let positions = Positions::in_tiles(own, &self.order, &input.strides, &strides, most_rows);
+            let positions = kept.of(self.layout(problem, &own, &input.strides, Cut::Tiles(most_rows)));
+            let (spans, (tiles, stretches)) = made_for(own, &mut known, |own| {
                 let tiles = Tiles::new(scheme, own, &self.order);
-                (positions, tiles, Stretches::new(problem, bundle, own, &self.order))
+                (tiles, Stretches::new(problem, bundle, own, &self.order))
             });
             let site = Site { problem, group: task.group, bundle, spans, positions };
             let len = Points::<T>::len(bundle, scheme, tiles.len(), filter.in_channels);
@@ -199,6 +195,24 @@ impl PanelPlan {
                 from.compute(&panels, (first, after), tiles, &stores, products, sums);
                 self.store_planes(&site, stretches, &panels, sums, &Finished(problem));
             }
+        }
+    }
+
+    /// How the positions `own` of a bundle lie, given the distances between their inputs.
+    fn layout<T: Real>(
+        &self,
+        problem: &Problem<'_, T>,
+        own: &[Span],
+        input_strides: &[isize],
+        cut: Cut,
+    ) -> Layout {
+        let output_stride = |axis: &EngineAxis<'_>| axis.stride as isize * axis.y_stride;
+        Layout {
+            counts: own.iter().map(|span| span.count).collect(),
+            order: self.order.clone(),
+            input_strides: input_strides.to_vec(),
+            output_strides: problem.axes.iter().map(output_stride).collect(),
+            cut,
         }
     }
 
@@ -248,9 +262,4 @@ fn made_for<R>(
             known.insert((own, made))
         }
     }
-}
-
-/// Per axis, from the outputs of a position to those of the next.
-fn output_strides<T: Real>(problem: &Problem<'_, T>) -> Vec<isize> {
-    problem.axes.iter().map(|axis| axis.stride as isize * axis.y_stride).collect()
 }

@@ -31,7 +31,7 @@ pub(super) struct PositionStore<'a, T: Real> {
     runs: Vec<Run>,
     /// The output of channel 0 at the first position.
     base: isize,
-    /// Per axis, between which indices all outputs are inside.
+    /// Per axis, between which indices of the task all outputs are inside.
     inside: Vec<Span>,
     /// Where all positions are inside and have their channels side by side, the outputs of all: kernels can write there.
     rows: Option<OutputRows<'a, T>>,
@@ -44,9 +44,13 @@ impl<'a, T: Real> PositionStore<'a, T> {
         let runs = runs(&pieces);
         let mut base = problem.y_channel(site.group, 0);
         for (axis, of) in problem.axes.iter().enumerate() {
-            base += member.first_output(axis, of) as isize * of.y_stride;
+            let first = member.first_output(axis, of) + site.spans[axis].first * of.stride;
+            base += first as isize * of.y_stride;
         }
-        let inside = problem.axes.iter().enumerate().map(|(axis, of)| inside(member, axis, of)).collect();
+        let inside = problem.axes.iter().enumerate().map(|(axis, of)| {
+            let Span { first, count } = inside(member, axis, of);
+            Span { first: first - site.spans[axis].first, count }
+        });
         let rows = match runs[..] {
             [Run { column: 0, len, offset, stride: 1 }] if !member.shared && prepared.scales.is_none() => {
                 problem.y.rows(base + offset, site.positions.outputs(), len)
@@ -57,7 +61,16 @@ impl<'a, T: Real> PositionStore<'a, T> {
             let bounds = [min, max].map(|bound| T::from_f64(bound.into()));
             rows.within(bounds).streamed(problem.stream)
         });
-        PositionStore { site, member, width: prepared.width(), pieces, runs, base, inside, rows }
+        PositionStore {
+            site,
+            member,
+            width: prepared.width(),
+            pieces,
+            runs,
+            base,
+            inside: inside.collect(),
+            rows,
+        }
     }
 
     /// Where kernels can write rows at these distances, each that of a position.
@@ -95,7 +108,7 @@ impl<'a, T: Real> PositionStore<'a, T> {
 
     /// Stores the sums of positions from `first` on, of which some have outputs outside.
     fn store_border(&self, first: usize, outputs: &[isize], sums: &[T]) {
-        let Site { problem, positions, .. } = *self.site;
+        let Site { problem, spans, positions, .. } = *self.site;
         positions.for_each_run(first..first + outputs.len(), |run, index, along| {
             let rows = run.start - first..run.end - first;
             let are_inside = |(axis, &at): (usize, &i64)| {
@@ -110,7 +123,7 @@ impl<'a, T: Real> PositionStore<'a, T> {
                 let sums = &sums[begin * self.width..];
                 store_rows(problem, &self.runs, self.base, &outputs[begin..end], sums, self.width);
             }
-            let mut index = index.to_vec();
+            let mut index: Vec<i64> = index.iter().zip(spans).map(|(at, span)| span.first + at).collect();
             let first_index = index[along];
             for row in (rows.start..begin).chain(end..rows.end) {
                 index[along] = first_index + (row - rows.start) as i64;

@@ -156,7 +156,7 @@ impl<T: Real> VectorSums<'_, T> {
         for number in 0..steps {
             let (member, block) = self.member_and_block(number);
             if block == 0 {
-                taps.aim(&problem.axes, &bundle.members[member], self.input);
+                taps.aim(self.site, &bundle.members[member], self.input);
             }
             let next =
                 if number + 1 < steps { Some((panels, number + 1)) } else { after.map(|after| (after, 0)) };

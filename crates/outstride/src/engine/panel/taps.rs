@@ -8,6 +8,7 @@ use super::super::axis::{EngineAxis, Span, all_meet, meeting};
 use super::super::channels::Input;
 use super::bundle::Member;
 use super::rows::{Piece, Positions};
+use super::run::Site;
 
 /// The taps of a tile that meet the input, wherever the tile's rows stand.
 pub(super) struct TileTaps<T> {
@@ -20,7 +21,9 @@ pub(super) struct TileTaps<T> {
     windows: Vec<Range<usize>>,
     /// Per axis, which of its window comes next.
     counter: Vec<usize>,
-    /// Per axis, between which indices all taps of the member find inputs.
+    /// Per axis, the task's first position among those of the filter's taps.
+    begins: Vec<i64>,
+    /// Per axis, between which indices of the task all taps of the member find inputs.
     inside: Vec<Span>,
     /// How far each of them reads from a position, if there are such indices.
     distances: Vec<isize>,
@@ -36,20 +39,24 @@ impl<T: Real> TileTaps<T> {
             zeros: vec![T::default(); channels],
             windows: Vec::new(),
             counter: Vec::new(),
+            begins: Vec::new(),
             inside: Vec::new(),
             distances: Vec::new(),
             to_next: 0,
         }
     }
 
-    /// Finds what all tiles inside the input have in common.
-    pub(super) fn aim(&mut self, axes: &[EngineAxis<'_>], member: &Member, input: &Input<'_, T>) {
+    /// Finds what all tiles of a task inside the input have in common.
+    pub(super) fn aim(&mut self, site: &Site<'_, T>, member: &Member, input: &Input<'_, T>) {
+        self.begins.clear();
+        self.begins.extend(member.spans.iter().zip(site.spans).map(|(own, task)| own.first + task.first));
         self.inside.clear();
         self.distances.clear();
         for (axis, deltas) in member.deltas.iter().enumerate() {
-            let there = input.readable[axis].intersect(&Span { first: 0, count: axes[axis].input });
+            let there =
+                input.readable[axis].intersect(&Span { first: 0, count: site.problem.axes[axis].input });
             let Span { first, count } = all_meet(deltas, there);
-            self.inside.push(Span { first: first - member.spans[axis].first, count });
+            self.inside.push(Span { first: first - self.begins[axis], count });
         }
         // There may be many more taps than inputs.
         if self.inside.iter().any(|span| span.count == 0) {
@@ -58,7 +65,7 @@ impl<T: Real> TileTaps<T> {
         self.distances.push(0);
         for (axis, deltas) in member.deltas.iter().enumerate() {
             let of_axis =
-                (0..deltas.len()).map(|tap| shift(member, axis, tap) as isize * input.strides[axis]);
+                (0..deltas.len()).map(|tap| self.shift(member, axis, tap) as isize * input.strides[axis]);
             let of_axis: Vec<isize> = of_axis.collect();
             let slower = std::mem::take(&mut self.distances);
             self.distances.extend(slower.iter().flat_map(|slow| of_axis.iter().map(move |fast| slow + fast)));
@@ -121,7 +128,7 @@ impl<T: Real> TileTaps<T> {
         self.windows.clear();
         self.counter.clear();
         for (axis, of_axis) in axes.iter().enumerate() {
-            let read = Span { first: extent[axis].first + member.spans[axis].first, ..extent[axis] };
+            let read = Span { first: extent[axis].first + self.begins[axis], ..extent[axis] };
             let window = meeting(&member.deltas[axis], read, Span { first: 0, count: of_axis.input });
             self.counter.push(window.start);
             self.windows.push(window);
@@ -153,7 +160,7 @@ impl<T: Real> TileTaps<T> {
     ) {
         let (mut number, mut distance, mut readable) = (0, 0isize, true);
         for (axis, extent) in positions.extent(tile).iter().enumerate() {
-            let shift = shift(member, axis, self.counter[axis]);
+            let shift = self.shift(member, axis, self.counter[axis]);
             number = number * member.deltas[axis].len() + self.counter[axis];
             distance += shift as isize * input.strides[axis];
             let of_axis = &input.readable[axis];
@@ -162,16 +169,28 @@ impl<T: Real> TileTaps<T> {
         self.numbers.push(number);
         let &Piece { first, count, .. } = &positions.pieces[tile];
         let offsets = &positions.inputs()[first..first + count];
-        let counter = &self.counter;
-        let rows = &mut self.taps[tap].rows;
-        point_rows(rows, origin.wrapping_offset(distance), offsets, &self.zeros);
+        point_rows(&mut self.taps[tap].rows, origin.wrapping_offset(distance), offsets, &self.zeros);
         if !readable {
-            for (row, position) in rows.iter_mut().zip(first..first + count) {
-                if !is_readable(counter, member, positions.index(position), input) {
-                    *row = self.zeros.as_ptr();
+            for (row, position) in (first..first + count).enumerate() {
+                if !self.is_readable(member, positions.index(position), input) {
+                    self.taps[tap].rows[row] = self.zeros.as_ptr();
                 }
             }
         }
+    }
+
+    /// Whether the tap that comes next can be read at a position.
+    fn is_readable(&self, member: &Member, index: &[i64], input: &Input<'_, T>) -> bool {
+        self.counter.iter().enumerate().all(|(axis, &tap)| {
+            let at = index[axis] + self.shift(member, axis, tap);
+            let readable = &input.readable[axis];
+            readable.first <= at && at < readable.end()
+        })
+    }
+
+    /// From a position of the task to the index that a tap reads there.
+    fn shift(&self, member: &Member, axis: usize, tap: usize) -> i64 {
+        self.begins[axis] - member.deltas[axis][tap] as i64
     }
 }
 
@@ -181,17 +200,4 @@ fn point_rows<T>(rows: &mut [*const T; MAX_ROWS], origin: *const T, offsets: &[i
         *row = origin.wrapping_offset(offset);
     }
     rows[offsets.len()..].fill(zeros.as_ptr());
-}
-
-fn is_readable<T>(counter: &[usize], member: &Member, index: &[i64], input: &Input<'_, T>) -> bool {
-    counter.iter().enumerate().all(|(axis, &tap)| {
-        let at = index[axis] + shift(member, axis, tap);
-        let readable = &input.readable[axis];
-        readable.first <= at && at < readable.end()
-    })
-}
-
-/// From a position, counted from the member's first, to the index that a tap reads there.
-fn shift(member: &Member, axis: usize, tap: usize) -> i64 {
-    member.spans[axis].first - member.deltas[axis][tap] as i64
 }

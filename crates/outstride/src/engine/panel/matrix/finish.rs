@@ -255,7 +255,7 @@ impl<T: Real> MatrixSums<'_, T> {
     pub(in crate::engine::panel) fn finish_all(
         &self,
         panels: &PanelGroup<'_, T>,
-        row_blocks: &RowBlocks,
+        row_blocks: &RowBlocks<'_>,
         sums: &mut [T],
     ) {
         for (number, member) in self.site.bundle.members.iter().enumerate() {

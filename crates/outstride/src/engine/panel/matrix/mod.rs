@@ -25,7 +25,7 @@ use super::sums::{PanelGroup, Prepared};
 pub(super) use input::{PartsInput, PartsScratch, parts_len};
 use room::Room;
 use row_blocks::MemberBlocks;
-pub(super) use row_blocks::{RowBlocks, Rows};
+pub(super) use row_blocks::{Blocks, RowBlocks, Rows};
 use steps::{MemberTaps, Steps};
 use waiting::Waiting;
 use weights::StepBlocks;
@@ -36,8 +36,6 @@ pub(super) const MOST_ROWS: usize = 4 * TILE_ROWS;
 /// What the sums of a task are made of.
 pub(super) struct MatrixSums<'a, T: Real> {
     pub(super) site: &'a Site<'a, T>,
-    /// Where the tiles of positions begin.
-    pub(super) begins: &'a [isize],
     pub(super) input: &'a PartsInput<'a>,
     pub(super) weights: &'a MatrixWeights,
     pub(super) session: &'a MatrixSession,
@@ -113,7 +111,7 @@ fn near_jobs(jobs: &[Job<'_, impl Real>]) -> usize {
     jobs.iter().take_while(is_near).count().max(1)
 }
 
-impl<T: Real> MatrixSums<'_, T> {
+impl<'a, T: Real> MatrixSums<'a, T> {
     /// Computes the sums of the panels `range` of every member, and does with them what it is told to. Meanwhile it has weights
     /// fetched that come next, at last those of the panels from `after` on.
     pub(super) fn compute(
@@ -121,7 +119,7 @@ impl<T: Real> MatrixSums<'_, T> {
         range: Range<usize>,
         after: Option<usize>,
         panels: &PanelGroup<'_, T>,
-        row_blocks: &mut RowBlocks,
+        row_blocks: &mut RowBlocks<'a>,
         then: &Then<'_, T>,
         sums: &mut [T],
     ) {
@@ -235,9 +233,10 @@ impl<T: Real> MatrixSums<'_, T> {
 
     /// Where the tiles of a block of rows begin.
     fn inputs(&self, row_blocks: MemberBlocks<'_>, number: usize) -> [*const u16; 4] {
-        let (first, last) = (row_blocks.first_tile(number), self.begins.len() - 1);
+        let begins = &self.site.positions.begins;
+        let (first, last) = (row_blocks.first_tile(number), begins.len() - 1);
         // Behind the last tile, that one again.
-        std::array::from_fn(|tile| self.input.row(self.begins[(first + tile).min(last)]))
+        std::array::from_fn(|tile| self.input.row(begins[(first + tile).min(last)]))
     }
 
     /// The products of a block of rows and a block of channels, whose steps were found. Made where they are needed: to copy what was

@@ -7,27 +7,34 @@ use outstride_kernels::{MatrixSession, Real, TILE_ROWS};
 
 use super::super::super::axis::{Span, all_meet, meeting};
 use super::super::bundle::Member;
+use super::super::rows::Positions;
 use super::super::run::Site;
 use super::super::store::is_interior;
 
-/// The row blocks of a bundle, for panels of one width.
-#[derive(Default)]
-pub(in crate::engine::panel) struct RowBlocks {
-    /// Tiles of a block.
+/// Tiles of a task's positions that are computed at once, so many of them.
+#[derive(Debug)]
+pub(in crate::engine::panel) struct Blocks {
     tiles: usize,
     blocks: Vec<RowBlock>,
     /// Per position, its row within its block.
     rows: Vec<u16>,
-    members: Vec<OfMember>,
 }
 
 /// A block of tiles, the same for all members. Few bytes, for they are read again for every panel.
+#[derive(Debug)]
 struct RowBlock {
     /// The pieces that lie on its tiles.
     pieces: Range<usize>,
     positions: Range<usize>,
     /// Between which of them all distances of their outputs are. Found when somebody asks.
     outputs: OnceCell<(isize, isize)>,
+}
+
+/// The blocks of a task for panels of one width, and what every member of the bundle does there.
+#[derive(Default)]
+pub(in crate::engine::panel) struct RowBlocks<'a> {
+    blocks: Option<&'a Blocks>,
+    members: Vec<OfMember>,
 }
 
 /// What differs from member to member.
@@ -48,7 +55,7 @@ struct BlockOfMember {
 /// The row blocks of a member.
 #[derive(Clone, Copy)]
 pub(super) struct MemberBlocks<'a> {
-    all: &'a RowBlocks,
+    all: &'a Blocks,
     own: &'a OfMember,
 }
 
@@ -84,49 +91,61 @@ impl Rows<'_> {
     }
 }
 
-impl RowBlocks {
-    /// Finds the blocks of so many tiles, unless they are known.
-    pub(super) fn prepare<T: Real>(&mut self, site: &Site<'_, T>, tiles: usize) {
-        if self.tiles == tiles {
-            return;
-        }
-        *self = RowBlocks { tiles, ..RowBlocks::default() };
-        let all = &site.positions.pieces;
-        self.blocks.reserve(site.positions.tiles().div_ceil(tiles));
-        self.rows.reserve(site.positions.len());
+impl Blocks {
+    pub(in crate::engine::panel) fn new(positions: &Positions, tiles: usize) -> Self {
+        let all = &positions.pieces;
+        let mut blocks = Vec::with_capacity(positions.tiles().div_ceil(tiles));
+        let mut rows = Vec::with_capacity(positions.len());
         let mut start = 0;
         while start < all.len() {
-            let first = self.blocks.len() * tiles;
+            let first = blocks.len() * tiles;
             let count = all[start..].iter().take_while(|piece| piece.tile < first + tiles).count();
-            let begin = self.rows.len();
+            let begin = rows.len();
             for piece in &all[start..start + count] {
                 let row = ((piece.tile - first) * TILE_ROWS + piece.row) as u16;
-                self.rows.extend(row..row + piece.count as u16);
+                rows.extend(row..row + piece.count as u16);
             }
-            let positions = begin..self.rows.len();
-            self.blocks.push(RowBlock { pieces: start..start + count, positions, outputs: OnceCell::new() });
+            let positions = begin..rows.len();
+            blocks.push(RowBlock { pieces: start..start + count, positions, outputs: OnceCell::new() });
             start += count;
         }
+        Blocks { tiles, blocks, rows }
+    }
+}
+
+impl<'a> RowBlocks<'a> {
+    /// Finds the blocks of so many tiles, unless they are known.
+    pub(super) fn prepare<T: Real>(&mut self, site: &Site<'a, T>, tiles: usize) {
+        if self.blocks.is_some_and(|blocks| blocks.tiles == tiles) {
+            return;
+        }
+        let blocks = site.positions.blocks(tiles);
         let extents = OnceCell::new();
         let of_member = |member| {
-            OfMember::with_equal_blocks(site, member, self.blocks.len())
-                .unwrap_or_else(|| OfMember::new(site, member, extents.get_or_init(|| self.extents(site))))
+            OfMember::with_equal_blocks(site, member, blocks.blocks.len()).unwrap_or_else(|| {
+                OfMember::new(site, member, extents.get_or_init(|| extents_of(blocks, site)))
+            })
         };
         self.members = site.bundle.members.iter().map(of_member).collect();
-    }
-
-    /// Per block and axis, from the least to the greatest index.
-    fn extents<T: Real>(&self, site: &Site<'_, T>) -> Vec<Span> {
-        let mut extents = Vec::with_capacity(self.blocks.len() * site.spans.len());
-        for block in &self.blocks {
-            site.positions.extend_by_extent(block.positions.clone(), &mut extents);
-        }
-        extents
+        self.blocks = Some(blocks);
     }
 
     pub(super) fn of_member(&self, member: usize) -> MemberBlocks<'_> {
-        MemberBlocks { all: self, own: &self.members[member] }
+        let all = self.blocks.expect("they were prepared");
+        MemberBlocks { all, own: &self.members[member] }
     }
+}
+
+/// Per block and axis, from the least to the greatest index of the whole problem.
+fn extents_of<T: Real>(blocks: &Blocks, site: &Site<'_, T>) -> Vec<Span> {
+    let mut extents = Vec::with_capacity(blocks.blocks.len() * site.spans.len());
+    for block in &blocks.blocks {
+        site.positions.extend_by_extent(block.positions.clone(), &mut extents);
+    }
+    for (extent, span) in extents.iter_mut().zip(site.spans.iter().cycle()) {
+        extent.first += span.first;
+    }
+    extents
 }
 
 impl OfMember {

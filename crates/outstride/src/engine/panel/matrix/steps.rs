@@ -11,7 +11,7 @@ use super::{Job, MatrixSums};
 #[derive(Default)]
 pub(super) struct MemberTaps {
     found_for: Option<usize>,
-    /// Their numbers, and how far from a position they read.
+    /// Their numbers, and how far from a position of the task they read.
     taps: Vec<(usize, isize)>,
 }
 
@@ -97,9 +97,10 @@ impl<T: Real> MatrixSums<'_, T> {
         let mut taps = vec![(0, 0isize)];
         for (axis, window) in windows.iter().enumerate() {
             let deltas = &member.deltas[axis];
+            let begin = member.spans[axis].first + self.site.spans[axis].first;
             let with = |&(number, distance): &(usize, isize)| {
                 window.clone().map(move |tap| {
-                    let shift = member.spans[axis].first - deltas[tap] as i64;
+                    let shift = begin - deltas[tap] as i64;
                     (number * deltas.len() + tap, distance + shift as isize * self.input.strides[axis])
                 })
             };
