@@ -259,9 +259,7 @@ pub struct FinishedRows<'a> {
     pub sums: *const f32,
     /// The same of as many columns that are stored behind these: those of bytes that fill a line.
     pub beside: Option<*const f32>,
-    /// From a row to the next.
-    pub pitch: usize,
-    /// The rows to store.
+    /// Where the rows to store begin.
     pub rows: &'a [u16],
     /// Where each of them goes.
     pub distances: &'a [isize],

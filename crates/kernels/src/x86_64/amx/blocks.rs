@@ -2,14 +2,15 @@
 //! vectors do: a product of tiles leaves them one of their two ports. The compiler knows no tiles, so that they keep their values
 //! meanwhile.
 //!
-//! What is kept between steps should fit in registers: a loop that stores any of it, such as where to fetch from, took a tenth longer.
+//! Counting, comparing and jumping take that port from vectors as well. Forty such instructions a step, twenty more than there are, and
+//! nearly nothing is finished meanwhile.
 
 use std::arch::asm;
 use std::arch::x86_64::*;
 use std::marker::PhantomData;
 
 use super::super::finish::Work;
-use crate::matrix::{FETCHED_BY_STEP, MatrixBlock, PART_ROW, TILE_ROWS};
+use crate::matrix::{FETCHED_BY_STEP, MatrixBlock, MatrixStep, PART_ROW, TILE_ROWS};
 
 // What the assembly relies on: rows of 64 bytes, tiles of 1024.
 const _: () = assert!(PART_ROW * size_of::<u16>() == 64 && TILE_ROWS == 16);
@@ -88,8 +89,9 @@ struct Start {
     held_row: usize,
     /// Where to load sums from; zeros if null.
     begin: *const u8,
-    /// From a row of these to the next.
+    /// From a row of these to the next, and from a tile of rows.
     row: usize,
+    tile: usize,
 }
 
 impl Start {
@@ -148,51 +150,74 @@ unsafe fn load_columns<const BOTH: bool>(weights: *const u16, stream: bool) {
     }
 }
 
+impl<P: Products> TwoByTwo<P> {
+    /// Adds the products of a step. At the `FIRST` one, sums begin: while a tile is stored, the next is still multiplied.
+    ///
+    /// # Safety
+    ///
+    /// As [`Block::run`].
+    #[inline(always)]
+    unsafe fn multiply<const FIRST: bool>(
+        block: &MatrixBlock<'_>,
+        step: &MatrixStep,
+        rows: [*const u16; 2],
+        start: &Start,
+    ) {
+        let mut loaded = (usize::MAX, usize::MAX);
+        // SAFETY: the caller vouches for all of it.
+        unsafe {
+            for &(columns, part) in P::PAIRS {
+                if loaded.0 != columns {
+                    load_columns::<true>(step.weights.wrapping_add(columns * 2 * TILE), block.stream);
+                }
+                if loaded.1 != part {
+                    load_rows(rows, step.input, part * block.part_stride);
+                }
+                let begins = FIRST && loaded == (usize::MAX, usize::MAX);
+                loaded = (columns, part);
+                if begins {
+                    start.tile::<0>(0, 0);
+                }
+                P::multiply::<0, 0, 0>();
+                if begins {
+                    start.tile::<1>(64, 64);
+                }
+                P::multiply::<1, 0, 1>();
+                if begins {
+                    start.tile::<2>(2048, start.tile);
+                }
+                P::multiply::<2, 1, 0>();
+                if begins {
+                    start.tile::<3>(2112, start.tile + 64);
+                }
+                P::multiply::<3, 1, 1>();
+            }
+        }
+    }
+}
+
 impl<P: Products> Block for TwoByTwo<P> {
     #[inline(always)]
     unsafe fn run(block: &MatrixBlock<'_>, held: *mut f32, work: &mut impl Work, pieces: usize) {
         let (begin, row, tile) = block.begin(128, 2048);
-        let start = Start { held: held.cast(), held_row: 128, begin, row };
+        let start = Start { held: held.cast(), held_row: 128, begin, row, tile };
         let rows = [block.rows[0], block.rows[1]];
-        let (stream, mut started) = (block.stream, false);
+        let (mut steps, mut fetch) = (block.steps.iter(), block.fetch);
         // SAFETY: the caller vouches for all of it.
         unsafe {
-            for (number, step) in block.steps.iter().enumerate() {
-                let mut loaded = (usize::MAX, usize::MAX);
-                for &(columns, part) in P::PAIRS {
-                    if loaded.0 != columns {
-                        load_columns::<true>(step.weights.wrapping_add(columns * 2 * TILE), stream);
-                    }
-                    if loaded.1 != part {
-                        load_rows(rows, step.input, part * block.part_stride);
-                    }
-                    loaded = (columns, part);
-                    if started {
-                        P::multiply::<0, 0, 0>();
-                        P::multiply::<1, 0, 1>();
-                        P::multiply::<2, 1, 0>();
-                        P::multiply::<3, 1, 1>();
-                    } else {
-                        // While a tile is stored, the next is still multiplied.
-                        start.tile::<0>(0, 0);
-                        P::multiply::<0, 0, 0>();
-                        start.tile::<1>(64, 64);
-                        P::multiply::<1, 0, 1>();
-                        start.tile::<2>(2048, tile);
-                        P::multiply::<2, 1, 0>();
-                        start.tile::<3>(2112, tile + 64);
-                        P::multiply::<3, 1, 1>();
-                        started = true;
-                    }
-                }
-                fetch(block, number);
-                work.advance(pieces);
-            }
-            if !started {
+            let Some(first) = steps.next() else {
                 start.tile::<0>(0, 0);
                 start.tile::<1>(64, 64);
                 start.tile::<2>(2048, tile);
                 start.tile::<3>(2112, tile + 64);
+                return;
+            };
+            Self::multiply::<true>(block, first, rows, &start);
+            loop {
+                fetch_some(&mut fetch);
+                work.advance(pieces);
+                let Some(step) = steps.next() else { return };
+                Self::multiply::<false>(block, step, rows, &start);
             }
         }
     }
@@ -209,51 +234,68 @@ impl<P: Products> Block for TwoByTwo<P> {
     }
 }
 
+impl<P: Products> FourByOne<P> {
+    /// Adds the products of a step. At the `FIRST` one, sums begin: while a tile is stored, the next is still multiplied.
+    ///
+    /// # Safety
+    ///
+    /// As [`Block::run`].
+    #[inline(always)]
+    unsafe fn multiply<const FIRST: bool>(block: &MatrixBlock<'_>, step: &MatrixStep, start: &Start) {
+        let [a, b, c, d] = block.rows;
+        let mut loaded = usize::MAX;
+        // SAFETY: the caller vouches for all of it.
+        unsafe {
+            for &(columns, part) in P::PAIRS {
+                let begins = FIRST && loaded == usize::MAX;
+                if loaded != columns {
+                    load_columns::<false>(step.weights.wrapping_add(columns * TILE), block.stream);
+                    loaded = columns;
+                }
+                load_rows([a, b], step.input, part * block.part_stride);
+                if begins {
+                    start.tile::<0>(0, 0);
+                }
+                P::multiply::<0, 0, 0>();
+                if begins {
+                    start.tile::<1>(1024, start.tile);
+                }
+                P::multiply::<1, 1, 0>();
+                load_rows([c, d], step.input, part * block.part_stride);
+                if begins {
+                    start.tile::<2>(2048, 2 * start.tile);
+                }
+                P::multiply::<2, 0, 0>();
+                if begins {
+                    start.tile::<3>(3072, 3 * start.tile);
+                }
+                P::multiply::<3, 1, 0>();
+            }
+        }
+    }
+}
+
 impl<P: Products> Block for FourByOne<P> {
     #[inline(always)]
     unsafe fn run(block: &MatrixBlock<'_>, held: *mut f32, work: &mut impl Work, pieces: usize) {
         let (begin, row, tile) = block.begin(64, 1024);
-        let start = Start { held: held.cast(), held_row: 64, begin, row };
-        let [a, b, c, d] = block.rows;
-        let (stream, mut started) = (block.stream, false);
+        let start = Start { held: held.cast(), held_row: 64, begin, row, tile };
+        let (mut steps, mut fetch) = (block.steps.iter(), block.fetch);
         // SAFETY: the caller vouches for all of it.
         unsafe {
-            for (number, step) in block.steps.iter().enumerate() {
-                let mut loaded = usize::MAX;
-                for &(columns, part) in P::PAIRS {
-                    if loaded != columns {
-                        load_columns::<false>(step.weights.wrapping_add(columns * TILE), stream);
-                        loaded = columns;
-                    }
-                    load_rows([a, b], step.input, part * block.part_stride);
-                    if started {
-                        P::multiply::<0, 0, 0>();
-                        P::multiply::<1, 1, 0>();
-                        load_rows([c, d], step.input, part * block.part_stride);
-                        P::multiply::<2, 0, 0>();
-                        P::multiply::<3, 1, 0>();
-                    } else {
-                        // While a tile is stored, the next is still multiplied.
-                        start.tile::<0>(0, 0);
-                        P::multiply::<0, 0, 0>();
-                        start.tile::<1>(1024, tile);
-                        P::multiply::<1, 1, 0>();
-                        load_rows([c, d], step.input, part * block.part_stride);
-                        start.tile::<2>(2048, 2 * tile);
-                        P::multiply::<2, 0, 0>();
-                        start.tile::<3>(3072, 3 * tile);
-                        P::multiply::<3, 1, 0>();
-                        started = true;
-                    }
-                }
-                fetch(block, number);
-                work.advance(pieces);
-            }
-            if !started {
+            let Some(first) = steps.next() else {
                 start.tile::<0>(0, 0);
                 start.tile::<1>(1024, tile);
                 start.tile::<2>(2048, 2 * tile);
                 start.tile::<3>(3072, 3 * tile);
+                return;
+            };
+            Self::multiply::<true>(block, first, &start);
+            loop {
+                fetch_some(&mut fetch);
+                work.advance(pieces);
+                let Some(step) = steps.next() else { return };
+                Self::multiply::<false>(block, step, &start);
             }
         }
     }
@@ -294,13 +336,13 @@ unsafe fn load_rows(rows: [*const u16; 2], bytes: isize, elements: usize) {
 
 /// Brings near what is fetched after a step, if anything is.
 #[inline(always)]
-fn fetch(block: &MatrixBlock<'_>, step: usize) {
-    if !block.fetch.is_null() {
-        let from = block.fetch.wrapping_add(step * FETCHED_BY_STEP);
+fn fetch_some(from: &mut *const u16) {
+    if !from.is_null() {
         for line in 0..FETCHED_BY_STEP / PART_ROW {
             // SAFETY: fetching accesses no memory.
             unsafe { _mm_prefetch::<_MM_HINT_T1>(from.wrapping_add(line * PART_ROW).cast()) };
         }
+        *from = from.wrapping_add(FETCHED_BY_STEP);
     }
 }
 

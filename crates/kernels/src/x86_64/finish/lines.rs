@@ -13,8 +13,9 @@ use crate::storage::LINE;
 // A line is two blocks of bytes.
 const _: () = assert!(LINE == 2 * FINISHED_COLUMNS);
 
-/// Requantizes a row and the one beside it, and stores both at their distance from the target. Needs AVX-512.
-pub(super) struct Line<Q> {
+/// Requantizes a row and the one beside it, and stores both at their distance from the target. `PLAIN` lines become bytes [as they
+/// are](Whole::is_plain), and do not go past the caches. Needs AVX-512.
+pub(super) struct Line<Q, const PLAIN: bool> {
     /// Where the first rows begin, of [`FINISHED_COLUMNS`] each.
     pub(super) sums: [*const f32; 2],
     /// For each of them.
@@ -25,7 +26,7 @@ pub(super) struct Line<Q> {
     pub(super) narrow: Whole<Q>,
 }
 
-impl<Q> StoreRow for Line<Q>
+impl<Q, const PLAIN: bool> StoreRow for Line<Q, PLAIN>
 where
     Whole<Q>: Bytes,
 {
@@ -37,8 +38,8 @@ where
         unsafe {
             let [a, b] = left_steps.finished(load(left.wrapping_add(at), FINISHED_COLUMNS));
             let [c, d] = right_steps.finished(load(right.wrapping_add(at), FINISHED_COLUMNS));
-            let line = in_order(self.narrow.narrowed([a, b, c, d]));
-            if self.stream && to.addr().is_multiple_of(LINE) {
+            let line = in_order(self.narrow.narrowed::<PLAIN>([a, b, c, d]));
+            if !PLAIN && self.stream && to.addr().is_multiple_of(LINE) {
                 _mm512_stream_si512(to.cast(), line);
             } else {
                 _mm512_storeu_si512(to.cast(), line);

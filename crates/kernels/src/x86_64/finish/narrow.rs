@@ -135,10 +135,12 @@ narrow_to_bytes!(u8);
 
 /// Integers of 32 bits, in the place of numbers, become bytes: a zero point is added, and what is out of bounds saturates.
 pub(super) struct Whole<Q> {
-    /// Words; none if it is zero.
-    zero_point: Option<__m512i>,
-    /// Bytes; none if these bound nothing.
-    bounds: Option<(__m512i, __m512i)>,
+    /// Words.
+    zero_point: __m512i,
+    /// Bytes.
+    bounds: (__m512i, __m512i),
+    /// Whether the zero point is zero and the bounds bound nothing.
+    is_plain: bool,
     bytes: PhantomData<Q>,
 }
 
@@ -158,18 +160,17 @@ macro_rules! narrow_whole_numbers {
                     let real = if real.is_nan() { unbounded } else { real };
                     ((real / scale).round_ties_even() + zero_point) as $type
                 };
-                let bounds = Some(bounds)
-                    .filter(|&bounds| bounds != UNBOUNDED)
-                    .map(|(least, greatest)| (bound(least, UNBOUNDED.0), bound(greatest, UNBOUNDED.1)))
-                    .filter(|&bounds| bounds != (<$type>::MIN, <$type>::MAX));
+                let everything = (<$type>::MIN, <$type>::MAX);
+                let (least, greatest) = match bounds {
+                    UNBOUNDED => everything,
+                    (least, greatest) => (bound(least, UNBOUNDED.0), bound(greatest, UNBOUNDED.1)),
+                };
                 // SAFETY: handed on from the caller.
                 unsafe {
-                    let words = _mm512_set1_epi16(zero_point as i16);
                     Whole {
-                        zero_point: (zero_point != 0.0).then_some(words),
-                        bounds: bounds.map(|(least, greatest)| {
-                            (_mm512_set1_epi8(least as i8), _mm512_set1_epi8(greatest as i8))
-                        }),
+                        zero_point: _mm512_set1_epi16(zero_point as i16),
+                        bounds: (_mm512_set1_epi8(least as i8), _mm512_set1_epi8(greatest as i8)),
+                        is_plain: zero_point == 0.0 && (least, greatest) == everything,
                         bytes: PhantomData,
                     }
                 }
@@ -178,14 +179,16 @@ macro_rules! narrow_whole_numbers {
 
         impl Bytes for Whole<$type> {
             #[inline(always)]
-            unsafe fn narrowed(&self, [a, b, c, d]: [__m512; 4]) -> __m512i {
+            unsafe fn narrowed<const PLAIN: bool>(&self, [a, b, c, d]: [__m512; 4]) -> __m512i {
                 // SAFETY: handed on from the caller.
                 unsafe {
-                    let bytes = $pack(self.words(a, b), self.words(c, d));
-                    match self.bounds {
-                        Some((least, greatest)) => $min($max(bytes, least), greatest),
-                        None => bytes,
+                    let (low, high) = (words(a, b), words(c, d));
+                    if PLAIN || self.is_plain {
+                        return $pack(low, high);
                     }
+                    let (low, high) =
+                        (_mm512_adds_epi16(low, self.zero_point), _mm512_adds_epi16(high, self.zero_point));
+                    $min($max($pack(low, high), self.bounds.0), self.bounds.1)
                 }
             }
         }
@@ -196,22 +199,21 @@ narrow_whole_numbers!(i8, _mm512_packs_epi16, _mm512_max_epi8, _mm512_min_epi8);
 narrow_whole_numbers!(u8, _mm512_packus_epi16, _mm512_max_epu8, _mm512_min_epu8);
 
 impl<Q> Whole<Q> {
-    /// Two vectors as one of words, with the zero point.
-    ///
-    /// # Safety
-    ///
-    /// The CPU must have AVX-512.
-    #[inline(always)]
-    unsafe fn words(&self, low: __m512, high: __m512) -> __m512i {
-        // SAFETY: handed on from the caller.
-        unsafe {
-            let words = _mm512_packs_epi32(_mm512_castps_si512(low), _mm512_castps_si512(high));
-            match self.zero_point {
-                Some(zero_point) => _mm512_adds_epi16(words, zero_point),
-                None => words,
-            }
-        }
+    /// Whether the zero point is zero and the bounds bound nothing.
+    pub(super) fn is_plain(&self) -> bool {
+        self.is_plain
     }
+}
+
+/// Two vectors of integers as one of words.
+///
+/// # Safety
+///
+/// The CPU must have AVX-512.
+#[inline(always)]
+unsafe fn words(low: __m512, high: __m512) -> __m512i {
+    // SAFETY: handed on from the caller.
+    unsafe { _mm512_packs_epi32(_mm512_castps_si512(low), _mm512_castps_si512(high)) }
 }
 
 /// How four vectors become one.
@@ -220,8 +222,8 @@ pub(super) trait Bytes {
     ///
     /// # Safety
     ///
-    /// The CPU must have AVX-512.
-    unsafe fn narrowed(&self, values: [__m512; 4]) -> __m512i;
+    /// The CPU must have AVX-512. Numbers must be [plain](Whole::is_plain) to be so.
+    unsafe fn narrowed<const PLAIN: bool>(&self, values: [__m512; 4]) -> __m512i;
 }
 
 impl<Q> Narrow for Whole<Q>
@@ -234,7 +236,7 @@ where
     unsafe fn store<const STREAM: bool>(&self, to: *mut Q, [low, high]: [__m512; 2]) {
         // SAFETY: handed on from the caller.
         unsafe {
-            let bytes = in_order(self.narrowed([low, high, low, high]));
+            let bytes = in_order(self.narrowed::<false>([low, high, low, high]));
             _mm256_storeu_si256(to.cast(), _mm512_castsi512_si256(bytes));
         }
     }
@@ -243,7 +245,7 @@ where
     unsafe fn store_first(&self, to: *mut Q, [low, high]: [__m512; 2], count: usize) {
         // SAFETY: the caller vouches for the elements; the mask leaves out others.
         unsafe {
-            let bytes = in_order(self.narrowed([low, high, low, high]));
+            let bytes = in_order(self.narrowed::<false>([low, high, low, high]));
             _mm256_mask_storeu_epi8(to.cast(), below(count) as __mmask32, _mm512_castsi512_si256(bytes));
         }
     }

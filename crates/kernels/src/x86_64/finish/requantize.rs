@@ -5,7 +5,7 @@ use std::arch::x86_64::*;
 use super::super::avx512::Avx512F32;
 use super::lines::Line;
 use super::narrow::{Narrow, Nearest, Whole};
-use super::rows::{EachRow, Finished};
+use super::rows::{EachRow, finish_rows};
 use super::turned::{Turn, Turned, blocks};
 use super::{Idle, Now, Steps, Worker, load};
 use crate::matrix::{
@@ -128,7 +128,7 @@ where
         // SAFETY: handed on from the caller.
         unsafe {
             let narrow = Nearest::<Q>::NEW;
-            worker.have_done(&mut EachRow::new(from, Finished { from, target, stream, narrow, steps }));
+            finish_rows(worker, from, (target, stream), narrow, steps);
         }
     }
 }
@@ -171,8 +171,13 @@ macro_rules! requantized {
                             if let Some(steps) = divide_lines(from, to, output) {
                                 let narrow = $whole::<$type>::new(to.bounds, output);
                                 let sums = [from.sums, beside];
-                                let line = Line { sums, steps, target, stream, narrow };
-                                worker.have_done(&mut EachRow::new(from, line));
+                                if narrow.is_plain() && !stream {
+                                    let line = Line::<_, true> { sums, steps, target, stream, narrow };
+                                    worker.have_done(&mut EachRow::new(from, line));
+                                } else {
+                                    let line = Line::<_, false> { sums, steps, target, stream, narrow };
+                                    worker.have_done(&mut EachRow::new(from, line));
+                                }
                                 return true;
                             }
                         }
@@ -186,8 +191,7 @@ macro_rules! requantized {
                         if let Some(output) = &to.output {
                             if let Some(steps) = Divide::new(reals, output) {
                                 let narrow = $whole::<$type>::new(to.bounds, output);
-                                let row = Finished { from, target, stream: false, narrow, steps };
-                                worker.have_done(&mut EachRow::new(from, row));
+                                finish_rows(worker, from, (target, false), narrow, steps);
                                 return true;
                             }
                         }

@@ -1,5 +1,7 @@
 //! Rows of sums that stay rows.
 
+use std::marker::PhantomData;
+
 use super::narrow::{Narrow, Nearest};
 use super::{AddBias, Now, Steps, Work, Worker, load};
 use crate::matrix::{FINISHED_COLUMNS, FinishedRows};
@@ -18,10 +20,13 @@ pub(super) trait StoreRow {
 
 /// Stores rows one after the other, each a piece of work.
 pub(super) struct EachRow<'a, R> {
-    from: &'a FinishedRows<'a>,
+    rows: *const u16,
+    distances: *const isize,
+    count: usize,
     /// Rows that are done.
     done: usize,
     pub(super) store: R,
+    memory: PhantomData<&'a FinishedRows<'a>>,
 }
 
 impl<'a, R: StoreRow> EachRow<'a, R> {
@@ -30,7 +35,14 @@ impl<'a, R: StoreRow> EachRow<'a, R> {
     /// All rows must be inside the sums, and every element writable where it goes.
     #[inline(always)]
     pub(super) unsafe fn new(from: &'a FinishedRows<'a>, store: R) -> Self {
-        EachRow { from, done: 0, store }
+        EachRow {
+            rows: from.rows.as_ptr(),
+            distances: from.distances.as_ptr(),
+            count: from.rows.len().min(from.distances.len()),
+            done: 0,
+            store,
+            memory: PhantomData,
+        }
     }
 }
 
@@ -38,47 +50,80 @@ impl<'a, R: StoreRow> EachRow<'a, R> {
 impl<R: StoreRow> Work for EachRow<'_, R> {
     #[inline(always)]
     fn len(&self) -> usize {
-        self.from.rows.len() - self.done
+        self.count - self.done
     }
 
     #[inline(always)]
     unsafe fn advance(&mut self, pieces: usize) {
-        let from = self.from;
-        let end = self.done + pieces.min(self.len());
-        let rows = from.rows[self.done..end].iter().zip(&from.distances[self.done..end]);
-        for (&row, &distance) in rows {
-            // SAFETY: whoever made this vouches for the rows, and the caller for the CPU.
-            unsafe { self.store.store_row(usize::from(row) * from.pitch, distance) };
+        let end = self.count.min(self.done.saturating_add(pieces));
+        while self.done < end {
+            // SAFETY: there are so many. Whoever made this vouches for the rows, and the caller for the CPU.
+            unsafe {
+                let (row, distance) = (*self.rows.add(self.done), *self.distances.add(self.done));
+                self.store.store_row(usize::from(row), distance);
+            }
+            self.done += 1;
         }
-        self.done = end;
     }
 }
 
-/// Finishes a row by some steps, and stores it at its distance from the target. Needs AVX-512, for bf16 with BF16.
-pub(super) struct Finished<'a, N: Narrow, S> {
-    pub(super) from: &'a FinishedRows<'a>,
-    pub(super) target: *mut N::Element,
+/// Finishes a row by some steps, and stores it at its distance from the target. `PLAIN` rows have all columns, and do not go past
+/// the caches. Needs AVX-512, for bf16 with BF16.
+struct Finished<N: Narrow, S, const PLAIN: bool> {
+    sums: *const f32,
+    columns: usize,
+    target: *mut N::Element,
     /// Whether whole lines go past the caches.
-    pub(super) stream: bool,
-    pub(super) narrow: N,
-    pub(super) steps: S,
+    stream: bool,
+    narrow: N,
+    steps: S,
 }
 
-impl<N: Narrow, S: Steps> StoreRow for Finished<'_, N, S> {
+impl<N: Narrow, S: Steps, const PLAIN: bool> StoreRow for Finished<N, S, PLAIN> {
     #[inline(always)]
     unsafe fn store_row(&mut self, at: usize, distance: isize) {
-        let to = self.target.wrapping_offset(distance);
+        let (sums, to) = (self.sums.wrapping_add(at), self.target.wrapping_offset(distance));
+        let columns = if PLAIN { FINISHED_COLUMNS } else { self.columns };
         // SAFETY: the caller vouches for as many elements as there are columns, here and there.
         unsafe {
-            let sums = load(self.from.sums.wrapping_add(at), self.from.columns);
-            let values = self.steps.finished(sums);
-            match self.from.columns {
-                FINISHED_COLUMNS if self.stream && to.addr().is_multiple_of(LINE) => {
+            let values = self.steps.finished(load(sums, columns));
+            match columns {
+                FINISHED_COLUMNS if !PLAIN && self.stream && to.addr().is_multiple_of(LINE) => {
                     self.narrow.store::<true>(to, values);
                 }
                 FINISHED_COLUMNS => self.narrow.store::<false>(to, values),
                 columns => self.narrow.store_first(to, values, columns),
             }
+        }
+    }
+}
+
+/// [Finishes](Finished) rows when the worker does it. Returns the steps.
+///
+/// # Safety
+///
+/// The CPU must have AVX-512, for bf16 with BF16, and what the worker needs. As [`EachRow::new`].
+#[inline(always)]
+pub(super) unsafe fn finish_rows<N: Narrow, S: Steps>(
+    worker: impl Worker,
+    from: &FinishedRows<'_>,
+    (target, stream): (*mut N::Element, bool),
+    narrow: N,
+    steps: S,
+) -> S {
+    let &FinishedRows { sums, columns, .. } = from;
+    // SAFETY: handed on from the caller.
+    unsafe {
+        if columns == FINISHED_COLUMNS && !stream {
+            let row = Finished::<_, _, true> { sums, columns, target, stream, narrow, steps };
+            let mut rows = EachRow::new(from, row);
+            worker.have_done(&mut rows);
+            rows.store.steps
+        } else {
+            let row = Finished::<_, _, false> { sums, columns, target, stream, narrow, steps };
+            let mut rows = EachRow::new(from, row);
+            worker.have_done(&mut rows);
+            rows.store.steps
         }
     }
 }
@@ -108,14 +153,10 @@ where
         let bias = load(bias.as_ptr(), from.columns);
         if bounds == UNBOUNDED {
             let steps = AddBias::<false>::new(bias, bounds);
-            let mut rows = EachRow::new(from, Finished { from, target, stream, narrow, steps });
-            worker.have_done(&mut rows);
-            rows.store.steps.were_finite()
+            finish_rows(worker, from, (target, stream), narrow, steps).were_finite()
         } else {
             let steps = AddBias::<true>::new(bias, bounds);
-            let mut rows = EachRow::new(from, Finished { from, target, stream, narrow, steps });
-            worker.have_done(&mut rows);
-            rows.store.steps.were_finite()
+            finish_rows(worker, from, (target, stream), narrow, steps).were_finite()
         }
     }
 }

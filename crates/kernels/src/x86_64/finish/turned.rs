@@ -214,7 +214,7 @@ where
             let fours = sixteen!(|four| {
                 let [a, b] = steps.finished(turned.two_rows::<WHOLE>(4 * four));
                 let [c, d] = steps.finished(turned.two_rows::<WHOLE>(4 * four + 2));
-                let bytes = self.narrowed([a, b, c, d]);
+                let bytes = self.narrowed::<false>([a, b, c, d]);
                 _mm512_castsi512_ps(_mm512_shuffle_epi8(bytes, in_turns))
             });
             transpose::turned::<Avx512F32>(fours)

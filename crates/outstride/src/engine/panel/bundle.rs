@@ -84,7 +84,7 @@ pub(super) fn of_same_positions<T: Real>(
     filter: &PackedFilter<T>,
     panels: &Panels,
 ) -> Vec<Bundle> {
-    bundled(members(axes, filter, panels), |one, other| one.spans == other.spans)
+    bundled(members(axes, filter, panels), panels, |one, other| one.spans == other.spans)
 }
 
 /// Bundles of phases that have as many positions, and so read nearly the same inputs.
@@ -93,20 +93,23 @@ pub(super) fn of_same_counts<T: Real>(
     filter: &PackedFilter<T>,
     panels: &Panels,
 ) -> Vec<Bundle> {
-    bundled(members(axes, filter, panels), |one, other| {
+    bundled(members(axes, filter, panels), panels, |one, other| {
         one.spans.iter().zip(&other.spans).all(|(one, other)| one.count == other.count)
     })
 }
 
-/// Bundles of members that belong together.
-fn bundled(members: Vec<Member>, together: impl Fn(&Member, &Member) -> bool) -> Vec<Bundle> {
+/// Bundles of members that belong together, with panels as wide.
+fn bundled(
+    members: Vec<Member>,
+    panels: &Panels,
+    together: impl Fn(&Member, &Member) -> bool,
+) -> Vec<Bundle> {
+    let widths = |member: &Member| panels.panels[member.panels.clone()].iter().map(|panel| panel.vectors);
     let mut bundles: Vec<Vec<Member>> = Vec::new();
     for member in members {
         let same = |bundle: &&mut Vec<Member>| {
             let first = &bundle[0];
-            bundle.len() < MAX_MEMBERS
-                && first.panels.len() == member.panels.len()
-                && together(first, &member)
+            bundle.len() < MAX_MEMBERS && widths(first).eq(widths(&member)) && together(first, &member)
         };
         match bundles.iter_mut().find(same) {
             Some(bundle) => bundle.push(member),

@@ -20,8 +20,6 @@ use super::{Grain, MatrixSums, RowBlocks, Rows, row_tiles};
 /// How some columns of sums are finished and stored in one pass.
 pub(super) struct OnTheWay<'a> {
     columns: Range<usize>,
-    /// From a row of sums to the next.
-    pitch: usize,
     target: RowsTarget<'a>,
     how: How<'a>,
 }
@@ -72,7 +70,7 @@ impl<'a> OnTheWay<'a> {
         (distances, range): (&'r [isize], (isize, isize)),
     ) -> FinishedRows<'r> {
         let (sums, columns) = (sums.wrapping_add(self.columns.start), self.columns.len());
-        FinishedRows { sums, beside, pitch: self.pitch, rows, distances, range, columns }
+        FinishedRows { sums, beside, rows, distances, range, columns }
     }
 
     /// Finishes rows. Returns whether it could; otherwise what was stored is of no use.
@@ -234,7 +232,7 @@ impl<T: Real> MatrixSums<'_, T> {
                 }
                 None => How::AddBias(&bias[columns.clone()], bounds),
             };
-            OnTheWay { columns, pitch: prepared.width(), target, how }
+            OnTheWay { columns, target, how }
         };
         Some(store.targets()?.map(way).collect())
     }
@@ -318,7 +316,7 @@ impl<T: Real> MatrixSums<'_, T> {
         let width = prepared.width();
         let mut found = Vec::new();
         for (&row, position) in rows.rows.iter().zip(rows.positions()) {
-            let at = usize::from(row) * width;
+            let at = usize::from(row);
             let sums = &out[at..at + width];
             if sums.iter().all(|sum| sum.is_finite() && sum.magnitude() >= vanishing) {
                 continue;

@@ -10,13 +10,14 @@ use super::super::bundle::Member;
 use super::super::rows::Positions;
 use super::super::run::Site;
 use super::super::store::is_interior;
+use super::MOST_ROWS;
 
 /// Tiles of a task's positions that are computed at once, so many of them.
 #[derive(Debug)]
 pub(in crate::engine::panel) struct Blocks {
     tiles: usize,
     blocks: Vec<RowBlock>,
-    /// Per position, its row within its block.
+    /// Per position, where its row begins among the sums of its block.
     rows: Vec<u16>,
 }
 
@@ -65,7 +66,7 @@ pub(in crate::engine::panel) struct Rows<'a> {
     block: &'a RowBlock,
     /// Its first tile.
     pub(in crate::engine::panel) first: usize,
-    /// Per position, its row.
+    /// Per position, where its row begins among the sums of the block.
     pub(in crate::engine::panel) rows: &'a [u16],
     pub(in crate::engine::panel) is_interior: bool,
 }
@@ -94,6 +95,8 @@ impl Rows<'_> {
 impl Blocks {
     pub(in crate::engine::panel) fn new(positions: &Positions, tiles: usize) -> Self {
         let all = &positions.pieces;
+        // The more tiles of rows, the fewer of columns.
+        let columns = MOST_ROWS / tiles;
         let mut blocks = Vec::with_capacity(positions.tiles().div_ceil(tiles));
         let mut rows = Vec::with_capacity(positions.len());
         let mut start = 0;
@@ -102,8 +105,8 @@ impl Blocks {
             let count = all[start..].iter().take_while(|piece| piece.tile < first + tiles).count();
             let begin = rows.len();
             for piece in &all[start..start + count] {
-                let row = ((piece.tile - first) * TILE_ROWS + piece.row) as u16;
-                rows.extend(row..row + piece.count as u16);
+                let row = (piece.tile - first) * TILE_ROWS + piece.row;
+                rows.extend((row..row + piece.count).map(|row| (row * columns) as u16));
             }
             let positions = begin..rows.len();
             blocks.push(RowBlock { pieces: start..start + count, positions, outputs: OnceCell::new() });
