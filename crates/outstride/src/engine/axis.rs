@@ -24,6 +24,9 @@ pub(crate) struct Span {
 }
 
 impl Span {
+    /// None at all.
+    pub(crate) const EMPTY: Span = Span { first: 0, count: 0 };
+
     pub(crate) fn end(&self) -> i64 {
         self.first + self.count as i64
     }
@@ -84,6 +87,11 @@ pub(crate) fn batch_phases() -> Vec<Phase> {
 }
 
 impl<'a> EngineAxis<'a> {
+    /// All indices of the input.
+    pub(crate) fn whole_input(&self) -> Span {
+        Span { first: 0, count: self.input }
+    }
+
     /// The batch and the spatial axes; strides are those of canonical `(N, C, X…)` views.
     pub(crate) fn all(
         geometry: &Geometry,

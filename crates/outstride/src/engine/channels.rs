@@ -67,7 +67,7 @@ impl<'a, T: Real> Input<'a, T> {
             origin: x.as_ptr().wrapping_add(problem.x_group(group)),
             strides: problem.axes.iter().map(|axis| axis.x_stride).collect(),
             block_stride: blocks.size as isize,
-            readable: problem.axes.iter().map(|axis| Span { first: 0, count: axis.input }).collect(),
+            readable: problem.axes.iter().map(|axis| axis.whole_input()).collect(),
             memory: std::marker::PhantomData,
         }
     }
@@ -159,7 +159,7 @@ pub(crate) fn copy_block<T: Real, E: Copy>(
         return;
     }
     let last = needed.len() - 1;
-    let along = needed[last].intersect(&Span { first: 0, count: problem.axes[last].input });
+    let along = needed[last].intersect(&problem.axes[last].whole_input());
     let before = (along.first - needed[last].first).clamp(0, needed[last].count as i64) as usize;
     let distances: Vec<isize> =
         (0..channels).map(|channel| channel as isize * problem.x_channel_stride).collect();
@@ -187,7 +187,7 @@ pub(crate) fn copy_block<T: Real, E: Copy>(
 /// How far from index 0 of all axes the first input lies that a row of a box has; none if the row is all around the input.
 pub(crate) fn row_of_input(axes: &[EngineAxis<'_>], needed: &[Span], row: usize) -> Option<isize> {
     let last = axes.len() - 1;
-    let along = needed[last].intersect(&Span { first: 0, count: axes[last].input });
+    let along = needed[last].intersect(&axes[last].whole_input());
     // What lies around the input may be farther away than can be told.
     let mut from = (along.count > 0).then(|| along.first as isize * axes[last].x_stride)?;
     let mut rest = row;

@@ -154,7 +154,7 @@ impl<T: Real> Worker<'_, T> {
             + problem.y_channel(0, 0);
         let taps = &parts[q.len()].taps;
         let deltas: Vec<usize> = taps.iter().map(|tap| tap.delta).collect();
-        let inside = Span { first: 0, count: last.input };
+        let inside = last.whole_input();
         let whole = all_meet(&deltas, inside).intersect(span);
         let step = input.strides[q.len()];
         let at_once = self.out.len() / problem.filter.groups;
@@ -230,7 +230,7 @@ impl<T: Real> Worker<'_, T> {
             return;
         };
         let deltas: Vec<usize> = parts[0].taps.iter().map(|tap| tap.delta).collect();
-        let inside = Span { first: 0, count: problem.axes[axis].input };
+        let inside = problem.axes[axis].whole_input();
         for tap in &parts[0].taps[meeting(&deltas, Span { first: position, count: 1 }, inside)] {
             let index = (position - tap.delta as i64) as isize;
             let at = at.wrapping_offset(index * input.strides[axis]);

@@ -35,6 +35,17 @@ impl Reals {
         }
     }
 
+    /// Of all columns that there can be.
+    ///
+    /// # Safety
+    ///
+    /// The CPU must have AVX-512.
+    #[inline(always)]
+    unsafe fn of_all_columns(scales: &[f32; FINISHED_COLUMNS], bias: &[f32; FINISHED_COLUMNS]) -> Self {
+        // SAFETY: handed on from the caller.
+        unsafe { Reals::of_columns(scales, bias) }
+    }
+
     /// Of the same columns twice, which a vector holds.
     ///
     /// # Safety
@@ -218,12 +229,13 @@ unsafe fn divide_lines(
     if from.columns != FINISHED_COLUMNS {
         return None;
     }
-    let ((scales, other_scales), (bias, other_bias)) =
-        (to.scales.split_at(FINISHED_COLUMNS), to.bias.split_at(FINISHED_COLUMNS));
+    let (scales, other_scales) = to.scales.split_first_chunk()?;
+    let (bias, other_bias) = to.bias.split_first_chunk()?;
     // SAFETY: handed on from the caller.
     unsafe {
-        let own = Divide::new(Reals::of_columns(scales, bias), output)?;
-        Some([own, Divide::new(Reals::of_columns(other_scales, other_bias), output)?])
+        let own = Divide::new(Reals::of_all_columns(scales, bias), output)?;
+        let other = Reals::of_all_columns(other_scales.first_chunk()?, other_bias.first_chunk()?);
+        Some([own, Divide::new(other, output)?])
     }
 }
 

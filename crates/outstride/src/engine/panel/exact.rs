@@ -78,7 +78,7 @@ impl<T: Real> Exact<'_, T> {
         for (axis, of) in self.site.problem.axes.iter().enumerate() {
             let deltas = &self.member.deltas[axis];
             let q = index[axis] + self.site.spans[axis].first + self.member.spans[axis].first;
-            let window = meeting(deltas, Span { first: q, count: 1 }, Span { first: 0, count: of.input });
+            let window = meeting(deltas, Span { first: q, count: 1 }, of.whole_input());
             let with = |&(number, offset): &(usize, isize)| {
                 window.clone().map(move |tap| {
                     let at = q - deltas[tap] as i64;

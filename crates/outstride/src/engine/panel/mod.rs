@@ -244,7 +244,7 @@ fn border_share(axes: &[EngineAxis<'_>]) -> f64 {
             let span = axis.span(phase.residue);
             for tap in &phase.taps {
                 let read = Span { first: span.first - tap.delta as i64, count: span.count };
-                inside += read.intersect(&Span { first: 0, count: axis.input }).count as f64;
+                inside += read.intersect(&axis.whole_input()).count as f64;
                 all += span.count as f64;
             }
         }

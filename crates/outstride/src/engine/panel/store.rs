@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use outstride_kernels::{FINISHED_COLUMNS, OutputRows, PanelRows, Real, RowsTarget};
 
-use super::super::axis::{EngineAxis, Span};
+use super::super::axis::Span;
 use super::super::pack::{Panel, Segment};
 use super::super::problem::Problem;
 use super::bundle::Member;
@@ -48,7 +48,7 @@ impl<'a, T: Real> PositionStore<'a, T> {
             base += first as isize * of.y_stride;
         }
         let inside = problem.axes.iter().enumerate().map(|(axis, of)| {
-            let Span { first, count } = inside(member, axis, of);
+            let Span { first, count } = member.inside(axis, of);
             Span { first: first - site.spans[axis].first, count }
         });
         let rows = match runs[..] {
@@ -114,7 +114,8 @@ impl<'a, T: Real> PositionStore<'a, T> {
             let are_inside = |(axis, &at): (usize, &i64)| {
                 axis == along || self.inside[axis].contains(&Span { first: at, count: 1 })
             };
-            let inside = if index.iter().enumerate().all(are_inside) { self.inside[along] } else { NOWHERE };
+            let inside =
+                if index.iter().enumerate().all(are_inside) { self.inside[along] } else { Span::EMPTY };
             let inside = inside.intersect(&Span { first: index[along], count: rows.len() });
             // Together those inside; what is before and behind them, one by one.
             let before = (inside.first - index[along]).clamp(0, rows.len() as i64) as usize;
@@ -149,21 +150,10 @@ impl<T: Real> PositionStore<'_, T> {
     }
 }
 
-/// No indices at all.
-const NOWHERE: Span = Span { first: 0, count: 0 };
-
 /// Whether all outputs of all positions lie inside the output.
 pub(super) fn is_interior<T: Real>(problem: &Problem<'_, T>, member: &Member, extent: &[Span]) -> bool {
-    let inside = |(axis, of)| inside(member, axis, of).contains(&extent[axis]);
+    let inside = |(axis, of)| member.inside(axis, of).contains(&extent[axis]);
     !member.shared || problem.axes.iter().enumerate().all(inside)
-}
-
-/// The indices of an axis at which the outputs of all phases lie inside the output.
-fn inside(member: &Member, axis: usize, of: &EngineAxis<'_>) -> Span {
-    let before = member.first_output(axis, of);
-    let first = -before.div_euclid(of.stride);
-    let end = (of.output as i64 - before).div_euclid(of.stride);
-    Span { first, count: (end - first).max(0) as usize }
 }
 
 fn store_rows<T: Real>(

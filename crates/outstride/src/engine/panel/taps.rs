@@ -53,8 +53,7 @@ impl<T: Real> TileTaps<T> {
         self.inside.clear();
         self.distances.clear();
         for (axis, deltas) in member.deltas.iter().enumerate() {
-            let there =
-                input.readable[axis].intersect(&Span { first: 0, count: site.problem.axes[axis].input });
+            let there = input.readable[axis].intersect(&site.problem.axes[axis].whole_input());
             let Span { first, count } = all_meet(deltas, there);
             self.inside.push(Span { first: first - self.begins[axis], count });
         }
@@ -129,7 +128,7 @@ impl<T: Real> TileTaps<T> {
         self.counter.clear();
         for (axis, of_axis) in axes.iter().enumerate() {
             let read = Span { first: extent[axis].first + self.begins[axis], ..extent[axis] };
-            let window = meeting(&member.deltas[axis], read, Span { first: 0, count: of_axis.input });
+            let window = meeting(&member.deltas[axis], read, of_axis.whole_input());
             self.counter.push(window.start);
             self.windows.push(window);
         }

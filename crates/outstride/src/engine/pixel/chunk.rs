@@ -118,7 +118,7 @@ impl<'a, T: Real> Worker<'a, T> {
     /// Collects the taps of a line that meet the input at any position of a chunk.
     fn collect_taps(&mut self, line: &Line, spans: &[Span]) {
         let meeting_of_axis = |(axis, span): (usize, &Span)| {
-            let inside = Span { first: 0, count: self.problem.axes[axis].input };
+            let inside = self.problem.axes[axis].whole_input();
             meeting(&line.deltas[axis], *span, inside)
         };
         let windows: Vec<Range<usize>> = spans.iter().enumerate().map(meeting_of_axis).collect();

@@ -58,7 +58,7 @@ impl Planes {
             return;
         }
         let last = &problem.axes[problem.axes.len() - 1];
-        let inside = along.intersect(&Span { first: 0, count: last.input });
+        let inside = along.intersect(&last.whole_input());
         let before = ((inside.first - along.first).max(0) as usize).min(along.count);
         let rows: usize = outer.iter().map(|span| span.count).product();
         let rows: Vec<Option<isize>> =

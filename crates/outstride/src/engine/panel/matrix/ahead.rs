@@ -9,7 +9,7 @@ use super::super::super::axis::Span;
 use super::super::super::problem::Problem;
 
 /// Inputs of more bytes are in no second-level cache when they are read. With fewer, fetching gained nothing or cost a few percent.
-const FAR_BYTES: usize = 8 << 20;
+const FAR_BYTES: usize = 6 << 20;
 
 /// Memory that is brought near, little by little, while something else is multiplied.
 pub(in crate::engine::panel) struct Ahead {
@@ -36,7 +36,7 @@ impl Ahead {
         let channels = problem.filter.in_channels;
         let (mut first, mut elements, mut between) = (problem.x_group(group) as isize, channels, 0);
         for (axis, span) in problem.axes.iter().zip(needed) {
-            let span = span.intersect(&Span { first: 0, count: axis.input });
+            let span = span.intersect(&axis.whole_input());
             first += span.first as isize * axis.x_stride;
             between += span.count.saturating_sub(1) as isize * axis.x_stride;
             elements = elements.saturating_mul(span.count);

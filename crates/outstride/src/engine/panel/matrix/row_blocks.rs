@@ -19,6 +19,8 @@ pub(in crate::engine::panel) struct Blocks {
     blocks: Vec<RowBlock>,
     /// Per position, where its row begins among the sums of its block.
     rows: Vec<u16>,
+    /// Found when somebody asks.
+    extents: OnceCell<Vec<Span>>,
 }
 
 /// A block of tiles, the same for all members. Few bytes, for they are read again for every panel.
@@ -112,7 +114,18 @@ impl Blocks {
             blocks.push(RowBlock { pieces: start..start + count, positions, outputs: OnceCell::new() });
             start += count;
         }
-        Blocks { tiles, blocks, rows }
+        Blocks { tiles, blocks, rows, extents: OnceCell::new() }
+    }
+
+    /// Per block and axis, from the least to the greatest index of its positions, which these are.
+    fn extents(&self, positions: &Positions) -> &[Span] {
+        self.extents.get_or_init(|| {
+            let mut extents = Vec::new();
+            for block in &self.blocks {
+                positions.extend_by_extent(block.positions.clone(), &mut extents);
+            }
+            extents
+        })
     }
 }
 
@@ -123,11 +136,9 @@ impl<'a> RowBlocks<'a> {
             return;
         }
         let blocks = site.positions.blocks(tiles);
-        let extents = OnceCell::new();
         let of_member = |member| {
-            OfMember::with_equal_blocks(site, member, blocks.blocks.len()).unwrap_or_else(|| {
-                OfMember::new(site, member, extents.get_or_init(|| extents_of(blocks, site)))
-            })
+            OfMember::with_equal_blocks(site, member, blocks.blocks.len())
+                .unwrap_or_else(|| OfMember::new(site, member, blocks.extents(site.positions)))
         };
         self.members = site.bundle.members.iter().map(of_member).collect();
         self.blocks = Some(blocks);
@@ -139,23 +150,11 @@ impl<'a> RowBlocks<'a> {
     }
 }
 
-/// Per block and axis, from the least to the greatest index of the whole problem.
-fn extents_of<T: Real>(blocks: &Blocks, site: &Site<'_, T>) -> Vec<Span> {
-    let mut extents = Vec::with_capacity(blocks.blocks.len() * site.spans.len());
-    for block in &blocks.blocks {
-        site.positions.extend_by_extent(block.positions.clone(), &mut extents);
-    }
-    for (extent, span) in extents.iter_mut().zip(site.spans.iter().cycle()) {
-        extent.first += span.first;
-    }
-    extents
-}
-
 impl OfMember {
     /// If all taps meet the input at all positions, and all outputs lie inside: most boxes are at no border.
     fn with_equal_blocks<T: Real>(site: &Site<'_, T>, member: &Member, blocks: usize) -> Option<Self> {
         let meet = |(axis, span): (usize, &Span)| {
-            let inside = Span { first: 0, count: site.problem.axes[axis].input };
+            let inside = site.problem.axes[axis].whole_input();
             all_meet(&member.deltas[axis], inside).contains(&read(member, axis, *span))
         };
         let equal = site.spans.iter().enumerate().all(meet) && is_interior(site.problem, member, site.spans);
@@ -163,30 +162,35 @@ impl OfMember {
         equal.then(|| OfMember { windows: vec![all_taps(member)], blocks: vec![block; blocks] })
     }
 
-    /// Given the extents of every block.
+    /// One block after the other, given the extents of each. Blocks that follow each other differ along few axes.
     fn new<T: Real>(site: &Site<'_, T>, member: &Member, extents: &[Span]) -> Self {
         let axes = &site.problem.axes;
-        let window = |axis: usize, extent: &[Span]| {
-            let inside = Span { first: 0, count: axes[axis].input };
-            meeting(&member.deltas[axis], read(member, axis, extent[axis]), inside)
-        };
+        let mut before: Vec<Span> = vec![Span::EMPTY; axes.len()];
         let mut windows = vec![all_taps(member)];
-        let mut windows_of = |extent: &[Span]| {
-            let is = |known: &Vec<Range<usize>>| {
-                known.iter().enumerate().all(|(axis, known)| *known == window(axis, extent))
-            };
-            // Most often those of all taps, otherwise those of the block before.
-            let known = if is(&windows[0]) { Some(0) } else { windows.iter().rposition(is) };
-            known.unwrap_or_else(|| {
-                windows.push((0..axes.len()).map(|axis| window(axis, extent)).collect());
-                windows.len() - 1
-            })
+        let (mut own, mut number, mut inside) = (windows[0].clone(), 0, vec![true; axes.len()]);
+        let block = |extent: &[Span]| {
+            let mut same = true;
+            for (axis, of) in axes.iter().enumerate() {
+                if before[axis] == extent[axis] {
+                    continue;
+                }
+                let task = site.spans[axis];
+                let span = Span { first: task.first + extent[axis].first, ..extent[axis] };
+                let window = meeting(&member.deltas[axis], read(member, axis, span), of.whole_input());
+                same &= own[axis] == window;
+                own[axis] = window;
+                inside[axis] = !member.shared || member.inside(axis, of).contains(&span);
+                before[axis] = extent[axis];
+            }
+            if !same {
+                number = windows.iter().position(|known| *known == own).unwrap_or_else(|| {
+                    windows.push(own.clone());
+                    windows.len() - 1
+                });
+            }
+            BlockOfMember { windows: number, is_interior: inside.iter().all(|&inside| inside) }
         };
-        let block = |extent: &[Span]| BlockOfMember {
-            windows: windows_of(extent),
-            is_interior: is_interior(site.problem, member, extent),
-        };
-        let blocks = extents.chunks_exact(site.spans.len()).map(block).collect();
+        let blocks = extents.chunks_exact(axes.len()).map(block).collect();
         OfMember { windows, blocks }
     }
 }
