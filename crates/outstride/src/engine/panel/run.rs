@@ -85,7 +85,7 @@ impl PanelPlan {
         for bundle in self.bundles.iter() {
             let Some(own) = own_spans(&task.spans, bundle) else { continue };
             let positions = kept.of(self.layout(problem, &own, &input.strides, Cut::Tiles(most_rows)));
-            let make = |own: &[Span]| Stretches::new(problem, bundle, own, &self.order);
+            let make = |own: &[Span]| self.stretches(problem, bundle, own);
             let (spans, stretches) = made_for(own, &mut known, make);
             let site = Site { problem, group: task.group, bundle, spans, positions };
             let from = VectorSums { site: &site, input: &input, blocks: self.blocks };
@@ -125,7 +125,7 @@ impl PanelPlan {
         for bundle in self.bundles.iter() {
             let Some(own) = own_spans(&task.spans, bundle) else { continue };
             let positions = kept.of(self.layout(problem, &own, &input.strides, Cut::Strips(TILE_ROWS)));
-            let make = |own: &[Span]| Stretches::new(problem, bundle, own, &self.order);
+            let make = |own: &[Span]| self.stretches(problem, bundle, own);
             let (spans, stretches) = made_for(own, &mut known, make);
             let site = Site { problem, group: task.group, bundle, spans, positions };
             let from = MatrixSums { site: &site, input: &input, weights, session: &session, ahead };
@@ -175,7 +175,7 @@ impl PanelPlan {
             let positions = kept.of(self.layout(problem, &own, &input.strides, Cut::Tiles(most_rows)));
             let (spans, (tiles, stretches)) = made_for(own, &mut known, |own| {
                 let tiles = Tiles::new(scheme, own, &self.order);
-                (tiles, Stretches::new(problem, bundle, own, &self.order))
+                (tiles, self.stretches(problem, bundle, own))
             });
             let site = Site { problem, group: task.group, bundle, spans, positions };
             let len = Points::<T>::len(bundle, scheme, tiles.len(), filter.in_channels);
@@ -225,19 +225,30 @@ impl PanelPlan {
         if self.stores == Stores::Positions { panels.position_stores(site) } else { Vec::new() }
     }
 
+    /// The stretches of the positions `own` of a bundle, if that is how they are stored.
+    fn stretches<T: Real>(
+        &self,
+        problem: &Problem<'_, T>,
+        bundle: &Bundle,
+        own: &[Span],
+    ) -> Option<Stretches> {
+        (self.stores == Stores::Planes).then(|| Stretches::new(problem, bundle, own, &self.order))
+    }
+
     /// Stores sums that wait for others of their runs, by `write` as long as it can. Returns whether it could.
     fn store_planes<T: Real>(
         &self,
         site: &Site<'_, T>,
-        stretches: &mut Stretches,
+        stretches: &mut Option<Stretches>,
         panels: &PanelGroup<'_, T>,
         sums: &[T],
         write: &impl TurnedWrite<T>,
     ) -> bool {
-        match self.stores {
-            Stores::Positions => true,
-            Stores::Planes => stretches.store(site, panels, sums, write),
-            Stores::SharedPlanes => store_shared_planes(site, &self.order, panels, sums, write),
+        match (self.stores, stretches) {
+            (Stores::Planes, Some(stretches)) => stretches.store(site, panels, sums, write),
+            (Stores::SharedPlanes, _) => store_shared_planes(site, &self.order, panels, sums, write),
+            // They were stored as soon as they were complete.
+            (Stores::Positions | Stores::Planes, _) => true,
         }
     }
 }
