@@ -2,8 +2,9 @@
 //!
 //! A core's two hardware threads take turns at decoding, so that beside a busy neighbour about three instructions a cycle are left,
 //! of which multiply-adds need two. The loop keeps every row's address in a register of its own and moves them only after eight
-//! channels; two thirds of the rows are broadcast inside the multiply-adds, the others by one load for both vectors, so that the
-//! two load ports keep up. Compilers keep addresses of so many rows in memory, and load them again for every channel.
+//! channels; a third of the rows are broadcast inside the multiply-adds, which saves instructions but loads twice, the others by
+//! one load for both vectors: with more of the first kind, two load ports have no room left for lines that come from the
+//! second-level cache. Compilers keep addresses of so many rows in memory, and load them again for every channel.
 //!
 //! | registers | |
 //! |---|---|
@@ -55,16 +56,16 @@ macro_rules! channel {
             "vmovups zmm24, zmmword ptr [rsi + ", $weights, "]\n",
             "vmovups zmm25, zmmword ptr [rsi + ", $more_weights, "]\n",
             "prefetcht1 byte ptr [rbx + ", $fetched, "]\n",
-            in_place!($multiply, $all, concat!($element, " ptr [r8 + ", $x, "]"), "zmm0", "zmm1"),
+            loaded!($load, $multiply, concat!($element, " ptr [r8 + ", $x, "]"), "zmm0", "zmm1"),
             in_place!($multiply, $all, concat!($element, " ptr [r9 + ", $x, "]"), "zmm2", "zmm3"),
             loaded!($load, $multiply, concat!($element, " ptr [r10 + ", $x, "]"), "zmm4", "zmm5"),
-            in_place!($multiply, $all, concat!($element, " ptr [r11 + ", $x, "]"), "zmm6", "zmm7"),
+            loaded!($load, $multiply, concat!($element, " ptr [r11 + ", $x, "]"), "zmm6", "zmm7"),
             in_place!($multiply, $all, concat!($element, " ptr [r12 + ", $x, "]"), "zmm8", "zmm9"),
             loaded!($load, $multiply, concat!($element, " ptr [r13 + ", $x, "]"), "zmm10", "zmm11"),
-            in_place!($multiply, $all, concat!($element, " ptr [r14 + ", $x, "]"), "zmm12", "zmm13"),
+            loaded!($load, $multiply, concat!($element, " ptr [r14 + ", $x, "]"), "zmm12", "zmm13"),
             in_place!($multiply, $all, concat!($element, " ptr [r15 + ", $x, "]"), "zmm14", "zmm15"),
             loaded!($load, $multiply, concat!($element, " ptr [rax + ", $x, "]"), "zmm16", "zmm17"),
-            in_place!($multiply, $all, concat!($element, " ptr [rcx + ", $x, "]"), "zmm18", "zmm19"),
+            loaded!($load, $multiply, concat!($element, " ptr [rcx + ", $x, "]"), "zmm18", "zmm19"),
             in_place!($multiply, $all, concat!($element, " ptr [rdx + ", $x, "]"), "zmm20", "zmm21"),
             loaded!($load, $multiply, concat!($element, " ptr [rdi + ", $x, "]"), "zmm22", "zmm23"),
         )

@@ -36,8 +36,8 @@ pub(crate) use winograd::WinogradWeights;
 /// From this share of zeros on, rows are arranged so that whole taps fall on them.
 const WORTHWHILE_BORDER_SHARE: f64 = 0.1;
 
-/// Memory as far apart, or a multiple of it, is in the same set of a first-level cache, and in one of few of a second-level one.
-const SHARING_BYTES: usize = 1 << 15;
+/// Memory as far apart, or a multiple of it, is in the same set of a first-level cache, which holds fewer lines than a tile has rows.
+const SHARING_BYTES: usize = 1 << 12;
 
 /// How the panel path cuts a problem into tasks.
 #[derive(Clone, Debug)]
