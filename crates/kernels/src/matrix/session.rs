@@ -227,6 +227,7 @@ impl MatrixSession {
         let second = rows[TILE_ROWS..].as_ptr().cast();
         let block = MatrixBlock {
             rows: [rows.as_ptr().cast(), second, second, second],
+            used: [TILE_ROWS as u8; 4],
             part_stride: 2 * TILE_ROWS * PART_ROW,
             steps: &steps,
             fetch: std::ptr::null(),

@@ -10,7 +10,7 @@ use super::{byte_rows, finish};
 use crate::fetch::fetch;
 use crate::matrix::{
     BYTE_ROW, Begin, ByteBlockKernels, ByteKernels, FETCHED_BY_STEP, FinishedRows, MatrixBlock,
-    MatrixKernels, RequantizeKernels, TILE_ROWS,
+    MatrixKernels, MatrixStep, RequantizeKernels, TILE_ROWS,
 };
 use crate::quantize::Requantization;
 
@@ -26,13 +26,24 @@ const CHANNELS: usize = 4;
 /// Bytes of the weights of a tile of columns.
 const TILE_BYTES: usize = BYTE_ROW / CHANNELS * VECTOR;
 
-/// Computes a block of `ROW_TILES` by `COLUMN_TILES` tiles, so many rows of a tile at once.
+/// Products of four channels in a row.
+const UNROLL: usize = 2;
+
+/// Steps whose weights stay in the first-level cache while all rows of a block pass by.
+const NEAR_STEPS: usize = 8;
+
+/// Computes the rows of a block of `ROW_TILES` by `COLUMN_TILES` tiles that are used, so many at once.
 ///
 /// # Safety
 ///
 /// The CPU must have AVX-512 with VNNI, and all that the block names must be readable or writable.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-unsafe fn multiply<const ROW_TILES: usize, const COLUMN_TILES: usize, const ROWS: usize>(
+unsafe fn multiply<
+    const ROW_TILES: usize,
+    const COLUMN_TILES: usize,
+    const ROWS: usize,
+    const FEW_ROWS: usize,
+>(
     block: &MatrixBlock<'_>,
     _held: *mut f32,
 ) {
@@ -41,28 +52,66 @@ unsafe fn multiply<const ROW_TILES: usize, const COLUMN_TILES: usize, const ROWS
             fetch(block.fetch.cast::<u8>().wrapping_add(line * VECTOR));
         }
     }
-    for first in (0..ROW_TILES * TILE_ROWS).step_by(ROWS) {
-        let inputs = block.rows[first / TILE_ROWS].cast::<u8>().wrapping_add(first % TILE_ROWS * BYTE_ROW);
-        let out = block.out.wrapping_add(first * COLUMN_TILES * TILE_ROWS).cast::<__m512i>();
-        let mut sums = [[_mm512_setzero_si512(); COLUMN_TILES]; ROWS];
-        // SAFETY: the caller vouches for the steps' inputs and weights, and for the output.
-        unsafe {
-            let (begin, pitch) = match block.begin {
-                Begin::Zeros => (out.cast_const(), 0),
-                Begin::Columns(values) => (values.as_ptr().cast(), 0),
-                Begin::Sums => (out.cast_const(), COLUMN_TILES),
-            };
-            if !matches!(block.begin, Begin::Zeros) {
-                for (row, sums) in sums.iter_mut().enumerate() {
-                    for (column, sum) in sums.iter_mut().enumerate() {
-                        *sum = begin.add(row * pitch + column).read_unaligned();
+    let (mut steps, mut rest) = block.steps.split_at(block.steps.len().min(NEAR_STEPS));
+    let mut begin = block.begin;
+    loop {
+        for tile in 0..ROW_TILES {
+            let used = usize::from(block.used[tile]);
+            for row in (0..used).step_by(ROWS) {
+                // SAFETY: the caller vouches for the instruction set and for all that the block names.
+                unsafe {
+                    if used - row <= FEW_ROWS {
+                        multiply_rows::<COLUMN_TILES, FEW_ROWS>(block, (tile, row), begin, steps);
+                    } else {
+                        multiply_rows::<COLUMN_TILES, ROWS>(block, (tile, row), begin, steps);
                     }
                 }
             }
-            for step in block.steps {
-                let inputs = inputs.wrapping_offset(step.input);
-                let weights = step.weights.cast::<u8>();
-                for quad in 0..BYTE_ROW / CHANNELS {
+        }
+        if rest.is_empty() {
+            return;
+        }
+        (steps, rest) = rest.split_at(rest.len().min(NEAR_STEPS));
+        begin = Begin::Sums;
+    }
+}
+
+/// Some steps of the rows of a tile from one on.
+///
+/// # Safety
+///
+/// As [`multiply`].
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+unsafe fn multiply_rows<const COLUMN_TILES: usize, const ROWS: usize>(
+    block: &MatrixBlock<'_>,
+    (tile, row): (usize, usize),
+    begin: Begin<'_>,
+    steps: &[MatrixStep],
+) {
+    let inputs = block.rows[tile].cast::<u8>().wrapping_add(row * BYTE_ROW);
+    let out = block.out.wrapping_add((tile * TILE_ROWS + row) * COLUMN_TILES * TILE_ROWS).cast::<__m512i>();
+    let mut sums = [[_mm512_setzero_si512(); COLUMN_TILES]; ROWS];
+    // SAFETY: the caller vouches for the steps' inputs and weights, and for the output.
+    unsafe {
+        let (begins, pitch) = match begin {
+            Begin::Zeros => (out.cast_const(), 0),
+            Begin::Columns(values) => (values.as_ptr().cast(), 0),
+            Begin::Sums => (out.cast_const(), COLUMN_TILES),
+        };
+        if !matches!(begin, Begin::Zeros) {
+            for (row, sums) in sums.iter_mut().enumerate() {
+                for (column, sum) in sums.iter_mut().enumerate() {
+                    *sum = begins.add(row * pitch + column).read_unaligned();
+                }
+            }
+        }
+        for step in steps {
+            let inputs = inputs.wrapping_offset(step.input);
+            let weights = step.weights.cast::<u8>();
+            for first in (0..BYTE_ROW / CHANNELS).step_by(UNROLL) {
+                // As many without a look at how many are left.
+                for quad in first..first + UNROLL {
                     let mut columns = [_mm512_setzero_si512(); COLUMN_TILES];
                     for (column, weights_of_column) in columns.iter_mut().enumerate() {
                         let from = weights.add(column * TILE_BYTES + quad * VECTOR);
@@ -77,10 +126,10 @@ unsafe fn multiply<const ROW_TILES: usize, const COLUMN_TILES: usize, const ROWS
                     }
                 }
             }
-            for (row, sums) in sums.iter().enumerate() {
-                for (column, &sum) in sums.iter().enumerate() {
-                    out.add(row * COLUMN_TILES + column).write_unaligned(sum);
-                }
+        }
+        for (row, sums) in sums.iter().enumerate() {
+            for (column, &sum) in sums.iter().enumerate() {
+                out.add(row * COLUMN_TILES + column).write_unaligned(sum);
             }
         }
     }
@@ -95,6 +144,7 @@ unsafe fn multiply_and_requantize<
     const ROW_TILES: usize,
     const COLUMN_TILES: usize,
     const ROWS: usize,
+    const FEW_ROWS: usize,
     Q: Requantized,
 >(
     blocks: &[MatrixBlock<'_>],
@@ -107,21 +157,25 @@ unsafe fn multiply_and_requantize<
     // SAFETY: handed on from the caller.
     unsafe {
         for block in blocks {
-            multiply::<ROW_TILES, COLUMN_TILES, ROWS>(block, held);
+            multiply::<ROW_TILES, COLUMN_TILES, ROWS, FEW_ROWS>(block, held);
         }
         finish::requantize_now::<Q>(from, to, target, stream)
     }
 }
 
 /// The kernels of a shape.
-const fn of_shape<const ROW_TILES: usize, const COLUMN_TILES: usize, const ROWS: usize>() -> ByteBlockKernels
-{
+const fn of_shape<
+    const ROW_TILES: usize,
+    const COLUMN_TILES: usize,
+    const ROWS: usize,
+    const FEW_ROWS: usize,
+>() -> ByteBlockKernels {
     ByteBlockKernels {
-        multiply: multiply::<ROW_TILES, COLUMN_TILES, ROWS>,
+        multiply: multiply::<ROW_TILES, COLUMN_TILES, ROWS, FEW_ROWS>,
         and_requantize: RequantizeKernels {
-            i8: multiply_and_requantize::<ROW_TILES, COLUMN_TILES, ROWS, i8>,
-            u8: multiply_and_requantize::<ROW_TILES, COLUMN_TILES, ROWS, u8>,
-            f32: multiply_and_requantize::<ROW_TILES, COLUMN_TILES, ROWS, f32>,
+            i8: multiply_and_requantize::<ROW_TILES, COLUMN_TILES, ROWS, FEW_ROWS, i8>,
+            u8: multiply_and_requantize::<ROW_TILES, COLUMN_TILES, ROWS, FEW_ROWS, u8>,
+            f32: multiply_and_requantize::<ROW_TILES, COLUMN_TILES, ROWS, FEW_ROWS, f32>,
         },
     }
 }
@@ -136,7 +190,7 @@ pub(crate) const KERNELS: MatrixKernels = MatrixKernels {
     store_held: None,
     parts: None,
     bytes: ByteKernels {
-        blocks: [[of_shape::<4, 1, 16>(), of_shape::<2, 2, 8>()]; 2],
+        blocks: [[of_shape::<4, 1, 16, 8>(), of_shape::<2, 2, 8, 4>()]; 2],
         copy_rows: [byte_rows::copy_rows::<0>, byte_rows::copy_rows::<SIGNED_OFFSET>],
         turn_rows: [byte_rows::turn_rows::<0>, byte_rows::turn_rows::<SIGNED_OFFSET>],
         signed_offset: SIGNED_OFFSET,

@@ -30,8 +30,11 @@ use steps::{MemberTaps, Steps};
 use waiting::Waiting;
 use weights::StepBlocks;
 
+/// The most tiles of rows that are computed at once.
+const MOST_TILES: usize = 4;
+
 /// The most rows that are computed at once.
-pub(super) const MOST_ROWS: usize = 4 * TILE_ROWS;
+pub(super) const MOST_ROWS: usize = MOST_TILES * TILE_ROWS;
 
 /// What the sums of a task are made of.
 pub(super) struct MatrixSums<'a, T: Real> {
@@ -53,12 +56,12 @@ pub(super) enum Then<'a, T: Real> {
 
 /// Tiles of rows that are computed at once.
 fn row_tiles(prepared: &Prepared<'_, impl Real>) -> usize {
-    4 / prepared.panel.vectors
+    MOST_TILES / prepared.panel.vectors
 }
 
 /// Tiles of rows that there must be room for.
 pub(super) fn padded_tiles(tiles: usize) -> usize {
-    tiles.next_multiple_of(4)
+    tiles.next_multiple_of(MOST_TILES)
 }
 
 /// Weights that blocks of rows are multiplied with one after the other: they stay in the second-level cache meanwhile.
@@ -232,7 +235,7 @@ impl<'a, T: Real> MatrixSums<'a, T> {
     }
 
     /// Where the tiles of a block of rows begin.
-    fn inputs(&self, row_blocks: MemberBlocks<'_>, number: usize) -> [*const u16; 4] {
+    fn inputs(&self, row_blocks: MemberBlocks<'_>, number: usize) -> [*const u16; MOST_TILES] {
         let begins = &self.site.positions.begins;
         let (first, last) = (row_blocks.first_tile(number), begins.len() - 1);
         // Behind the last tile, that one again.
@@ -246,7 +249,7 @@ impl<'a, T: Real> MatrixSums<'a, T> {
         &self,
         job: &'b Job<'_, T>,
         (number, block): (usize, usize),
-        inputs: [*const u16; 4],
+        inputs: [*const u16; MOST_TILES],
         stream: bool,
         out: *mut f32,
     ) -> MatrixBlock<'b> {
@@ -257,6 +260,7 @@ impl<'a, T: Real> MatrixSums<'a, T> {
         let fetch = next.get(fetched..).filter(|rest| !rest.is_empty());
         MatrixBlock {
             rows: inputs,
+            used: job.row_blocks.used(number),
             part_stride: self.input.part_stride,
             steps,
             fetch: fetch.map_or_else(|| self.ahead.take(steps.len()), <[u16]>::as_ptr),

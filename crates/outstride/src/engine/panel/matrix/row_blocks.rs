@@ -10,7 +10,7 @@ use super::super::bundle::Member;
 use super::super::rows::Positions;
 use super::super::run::Site;
 use super::super::store::is_interior;
-use super::MOST_ROWS;
+use super::{MOST_ROWS, MOST_TILES};
 
 /// Tiles of a task's positions that are computed at once, so many of them.
 #[derive(Debug)]
@@ -29,6 +29,8 @@ struct RowBlock {
     /// The pieces that lie on its tiles.
     pieces: Range<usize>,
     positions: Range<usize>,
+    /// How many rows of its tiles have positions, from the first row on.
+    used: [u8; MOST_TILES],
     /// Between which of them all distances of their outputs are. Found when somebody asks.
     outputs: OnceCell<(isize, isize)>,
 }
@@ -106,12 +108,15 @@ impl Blocks {
             let first = blocks.len() * tiles;
             let count = all[start..].iter().take_while(|piece| piece.tile < first + tiles).count();
             let begin = rows.len();
+            let mut used = [0; MOST_TILES];
             for piece in &all[start..start + count] {
-                let row = (piece.tile - first) * TILE_ROWS + piece.row;
+                let tile = piece.tile - first;
+                let row = tile * TILE_ROWS + piece.row;
                 rows.extend((row..row + piece.count).map(|row| (row * columns) as u16));
+                used[tile] = used[tile].max((piece.row + piece.count) as u8);
             }
-            let positions = begin..rows.len();
-            blocks.push(RowBlock { pieces: start..start + count, positions, outputs: OnceCell::new() });
+            let (pieces, positions) = (start..start + count, begin..rows.len());
+            blocks.push(RowBlock { pieces, positions, used, outputs: OnceCell::new() });
             start += count;
         }
         Blocks { tiles, blocks, rows, extents: OnceCell::new() }
@@ -220,6 +225,11 @@ impl<'a> MemberBlocks<'a> {
         let block = &self.all.blocks[index];
         let rows = &self.all.rows[block.positions.clone()];
         Rows { block, first: self.first_tile(index), rows, is_interior: self.is_interior(index) }
+    }
+
+    /// How many rows of the tiles of a block have positions, from the first row of each on.
+    pub(super) fn used(self, index: usize) -> [u8; MOST_TILES] {
+        self.all.blocks[index].used
     }
 
     /// Whether all outputs of all positions of a block lie inside the output.
