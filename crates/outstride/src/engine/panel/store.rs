@@ -5,7 +5,7 @@ use std::ops::Range;
 use outstride_kernels::{FINISHED_COLUMNS, OutputRows, PanelRows, Real, RowsTarget};
 
 use super::super::axis::Span;
-use super::super::pack::{Panel, Segment};
+use super::super::pack::Segment;
 use super::super::problem::Problem;
 use super::bundle::Member;
 use super::panels_of;
@@ -27,12 +27,11 @@ pub(super) struct PositionStore<'a, T: Real> {
     site: &'a Site<'a, T>,
     member: &'a Member,
     width: usize,
-    pieces: Vec<Piece>,
     runs: Vec<Run>,
     /// The output of channel 0 at the first position.
     base: isize,
-    /// Per axis, between which indices of the task all outputs are inside.
-    inside: Vec<Span>,
+    /// Where several phases share the panel, of which some may have outputs outside.
+    shared: Option<SharedStore>,
     /// Where all positions are inside and have their channels side by side, the outputs of all: kernels can write there.
     rows: Option<OutputRows<'a, T>>,
 }
@@ -40,17 +39,17 @@ pub(super) struct PositionStore<'a, T: Real> {
 impl<'a, T: Real> PositionStore<'a, T> {
     pub(super) fn new(site: &'a Site<'a, T>, member: &'a Member, prepared: &Prepared<'_, T>) -> Self {
         let problem = site.problem;
-        let pieces = pieces(problem, member, prepared.panel);
-        let runs = runs(&pieces);
+        let segments = panels_of(problem.filter).segments(prepared.panel);
+        let shared = member.shared.then(|| SharedStore::new(site, member, segments));
+        let runs = match &shared {
+            Some(shared) => joined(shared.pieces.iter().map(|piece| piece.run)),
+            None => joined(segments.iter().map(|segment| Run::of(problem, segment))),
+        };
         let mut base = problem.y_channel(site.group, 0);
         for (axis, of) in problem.axes.iter().enumerate() {
             let first = member.first_output(axis, of) + site.spans[axis].first * of.stride;
             base += first as isize * of.y_stride;
         }
-        let inside = problem.axes.iter().enumerate().map(|(axis, of)| {
-            let Span { first, count } = member.inside(axis, of);
-            Span { first: first - site.spans[axis].first, count }
-        });
         let rows = match runs[..] {
             [Run { column: 0, len, offset, stride: 1 }] if !member.shared && prepared.scales.is_none() => {
                 problem.y.rows(base + offset, site.positions.outputs(), len)
@@ -61,16 +60,7 @@ impl<'a, T: Real> PositionStore<'a, T> {
             let bounds = [min, max].map(|bound| T::from_f64(bound.into()));
             rows.within(bounds).streamed(problem.stream)
         });
-        PositionStore {
-            site,
-            member,
-            width: prepared.width(),
-            pieces,
-            runs,
-            base,
-            inside: inside.collect(),
-            rows,
-        }
+        PositionStore { site, member, width: prepared.width(), runs, base, shared, rows }
     }
 
     /// Where kernels can write rows at these distances, each that of a position.
@@ -92,30 +82,25 @@ impl<'a, T: Real> PositionStore<'a, T> {
             let piece = &positions.pieces[number];
             let sums = &sums[(piece.tile - first) * tile_len + piece.row * self.width..];
             let outputs = &positions.outputs()[piece.first..piece.first + piece.count];
-            if self.is_interior(positions.extent(number)) {
-                store_rows(problem, &self.runs, self.base, outputs, sums, self.width);
-            } else {
-                self.store_border(piece.first, outputs, sums);
+            match &self.shared {
+                Some(shared) if !shared.is_interior(positions.extent(number)) => {
+                    self.store_border(shared, piece.first, outputs, sums);
+                }
+                _ => store_rows(problem, &self.runs, self.base, outputs, sums, self.width),
             }
         }
     }
 
-    /// Whether all outputs of all positions lie inside the output.
-    fn is_interior(&self, extent: &[Span]) -> bool {
-        let inside = |(inside, extent): (&Span, &Span)| inside.contains(extent);
-        !self.member.shared || self.inside.iter().zip(extent).all(inside)
-    }
-
     /// Stores the sums of positions from `first` on, of which some have outputs outside.
-    fn store_border(&self, first: usize, outputs: &[isize], sums: &[T]) {
+    fn store_border(&self, shared: &SharedStore, first: usize, outputs: &[isize], sums: &[T]) {
         let Site { problem, spans, positions, .. } = *self.site;
         positions.for_each_run(first..first + outputs.len(), |run, index, along| {
             let rows = run.start - first..run.end - first;
             let are_inside = |(axis, &at): (usize, &i64)| {
-                axis == along || self.inside[axis].contains(&Span { first: at, count: 1 })
+                axis == along || shared.inside[axis].contains(&Span { first: at, count: 1 })
             };
             let inside =
-                if index.iter().enumerate().all(are_inside) { self.inside[along] } else { Span::EMPTY };
+                if index.iter().enumerate().all(are_inside) { shared.inside[along] } else { Span::EMPTY };
             let inside = inside.intersect(&Span { first: index[along], count: rows.len() });
             // Together those inside; what is before and behind them, one by one.
             let before = (inside.first - index[along]).clamp(0, rows.len() as i64) as usize;
@@ -130,7 +115,7 @@ impl<'a, T: Real> PositionStore<'a, T> {
                 index[along] = first_index + (row - rows.start) as i64;
                 let sums = &sums[row * self.width..][..self.width];
                 let base = self.base + outputs[row];
-                store_border_row(problem, self.member, &self.pieces, base, &index, sums);
+                store_border_row(problem, self.member, &shared.pieces, base, &index, sums);
             }
         });
     }
@@ -214,6 +199,13 @@ fn store_border_row<T: Real>(
     }
 }
 
+/// What is known of a panel that several phases share.
+struct SharedStore {
+    pieces: Vec<Piece>,
+    /// Per axis, between which indices of the task all outputs are inside.
+    inside: Vec<Span>,
+}
+
 /// Columns of a panel that belong to one phase.
 struct Piece {
     run: Run,
@@ -221,37 +213,53 @@ struct Piece {
     residues: Vec<usize>,
 }
 
-fn pieces<T: Real>(problem: &Problem<'_, T>, member: &Member, panel: &Panel) -> Vec<Piece> {
-    let piece = |segment: &Segment| {
-        let phase = problem.filter.phase(segment.phase);
-        let residues: Vec<usize> = phase.iter().map(|phase| phase.residue).collect();
-        let stride = problem.y_channel_stride;
-        let mut offset = segment.first_channel as isize * stride;
-        if member.shared {
+impl SharedStore {
+    fn new<T: Real>(site: &Site<'_, T>, member: &Member, segments: &[Segment]) -> Self {
+        let problem = site.problem;
+        let piece = |segment: &Segment| {
+            let phase = problem.filter.phase(segment.phase);
+            let residues: Vec<usize> = phase.iter().map(|phase| phase.residue).collect();
             let distances = residues.iter().zip(&problem.axes[1..]);
-            offset += distances.map(|(&residue, axis)| residue as isize * axis.y_stride).sum::<isize>();
-        }
-        Piece { run: Run { column: segment.column, len: segment.channels, offset, stride }, residues }
-    };
-    panels_of(problem.filter).segments(panel).iter().map(piece).collect()
+            let to_phase: isize = distances.map(|(&residue, axis)| residue as isize * axis.y_stride).sum();
+            let of_channels = Run::of(problem, segment);
+            Piece { run: Run { offset: of_channels.offset + to_phase, ..of_channels }, residues }
+        };
+        let inside = problem.axes.iter().enumerate().map(|(axis, of)| {
+            let Span { first, count } = member.inside(axis, of);
+            Span { first: first - site.spans[axis].first, count }
+        });
+        SharedStore { pieces: segments.iter().map(piece).collect(), inside: inside.collect() }
+    }
+
+    /// Whether all outputs of all positions lie inside the output.
+    fn is_interior(&self, extent: &[Span]) -> bool {
+        self.inside.iter().zip(extent).all(|(inside, extent)| inside.contains(extent))
+    }
 }
 
-/// Where the panel's columns go, as few arithmetic progressions.
-fn runs(pieces: &[Piece]) -> Vec<Run> {
+/// As few arithmetic progressions as these are together.
+fn joined(all: impl Iterator<Item = Run>) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
-    for piece in pieces {
-        match runs.last().and_then(|last| last.joined(&piece.run)) {
+    for run in all {
+        match runs.last().and_then(|last| last.joined(&run)) {
             Some(joined) => {
                 runs.pop();
                 runs.push(joined);
             }
-            None => runs.push(piece.run),
+            None => runs.push(run),
         }
     }
     runs
 }
 
 impl Run {
+    /// The channels of one phase.
+    fn of<T: Real>(problem: &Problem<'_, T>, segment: &Segment) -> Self {
+        let stride = problem.y_channel_stride;
+        let offset = segment.first_channel as isize * stride;
+        Run { column: segment.column, len: segment.channels, offset, stride }
+    }
+
     /// Both as one progression, if they are.
     fn joined(&self, next: &Run) -> Option<Run> {
         let gap = next.offset - (self.offset + (self.len as isize - 1) * self.stride);

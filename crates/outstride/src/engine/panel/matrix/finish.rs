@@ -199,14 +199,14 @@ impl<T: Real> MatrixSums<'_, T> {
         prepared: &Prepared<'_, T>,
         out: &[T],
     ) -> bool {
-        let (Some(sums), Some(ways)) = (T::as_f32(out), self.ways(store, prepared)) else { return false };
+        let (Some(sums), Some(mut ways)) = (T::as_f32(out), self.ways(store, prepared)) else { return false };
         let outputs = rows.outputs(self.site.positions.outputs(), self.session);
         // SAFETY: the rows of a block are among its sums. Each output belongs to one position of one phase, and each task has
         // its own positions and panels, and settles what it streams.
-        let finish = |way: &OnTheWay<'_>| unsafe {
+        let finish = |way: OnTheWay<'_>| unsafe {
             way.finish(self.session, &way.rows(sums.as_ptr(), None, rows.rows, outputs))
         };
-        rows.is_interior && ways.iter().all(finish)
+        rows.is_interior && ways.all(finish)
     }
 
     /// How the sums of a panel are finished and stored in one pass each, where all outputs are inside; not at all if there may be
@@ -215,7 +215,7 @@ impl<T: Real> MatrixSums<'_, T> {
         &self,
         store: &'w PositionStore<'w, T>,
         prepared: &'w Prepared<'_, T>,
-    ) -> Option<Vec<OnTheWay<'w>>> {
+    ) -> Option<impl Iterator<Item = OnTheWay<'w>>> {
         let finish = &self.site.problem.finish;
         let bounds = finish.bounds()?;
         let scales = self.scales(prepared);
@@ -223,7 +223,7 @@ impl<T: Real> MatrixSums<'_, T> {
             return None;
         }
         let bias = T::as_f32(prepared.bias)?;
-        let way = |(columns, target): (Range<usize>, RowsTarget<'w>)| {
+        let way = move |(columns, target): (Range<usize>, RowsTarget<'w>)| {
             let how = match scales {
                 Some(scales) => {
                     let to = scales.requantization(columns.clone(), bounds, finish.output);
@@ -234,7 +234,7 @@ impl<T: Real> MatrixSums<'_, T> {
             };
             OnTheWay { columns, target, how }
         };
-        Some(store.targets()?.map(way).collect())
+        Some(store.targets()?.map(way))
     }
 
     /// Those of integers that tiles of bytes left.

@@ -68,7 +68,7 @@ impl<T: Real> MatrixSums<'_, T> {
     pub(super) fn units<'a>(&self, jobs: &[Job<'a, T>]) -> Vec<Unit<'a>> {
         let single = |job: &Job<'a, T>| {
             let mut ways = self.ways(job.store?, job.prepared)?;
-            ways.pop().filter(|_| ways.is_empty())
+            ways.next().filter(|_| ways.next().is_none())
         };
         let mut ways: Vec<Option<OnTheWay<'a>>> = jobs.iter().map(single).collect();
         let mut units = Vec::with_capacity(jobs.len());
