@@ -59,7 +59,8 @@ pub struct MatrixBlock<'a> {
     /// The first row of every tile of rows, to which the steps' distances are added. The 16 rows of a tile follow each
     /// other, [`PART_ROW`] channels each.
     pub rows: [*const u16; 4],
-    /// How many rows of every tile of rows are wanted, from the first one on. Others may be computed as well, or not.
+    /// How many rows of every tile of rows are wanted, from the first one on, [`TILE_ROWS`] at most. Others may be computed as
+    /// well, or not.
     pub used: [u8; 4],
     /// From a part of the inputs to the next.
     pub part_stride: usize,

@@ -52,6 +52,7 @@ unsafe fn multiply<
             fetch(block.fetch.cast::<u8>().wrapping_add(line * VECTOR));
         }
     }
+    // Not by `chunks`: without steps, sums are still what they begin with.
     let (mut steps, mut rest) = block.steps.split_at(block.steps.len().min(NEAR_STEPS));
     let mut begin = block.begin;
     loop {

@@ -10,6 +10,7 @@
 //! |---|---|
 //! | zmm0 … zmm23 | the sums, row by row |
 //! | zmm24, zmm25 | a channel's weights |
+//! | zmm26 | a row's input in all lanes |
 //! | r8 … r15, rax, rcx, rdx, rdi | the rows' inputs |
 //! | rsi, rbx | the weights, and what is fetched |
 //! | rbp | the channels that are left |
