@@ -11,38 +11,78 @@ use crate::storage::{LINE, OutputRows};
 /// The most rows any panel kernel has.
 pub const MAX_ROWS: usize = 12;
 
-/// One tap of a panel tile: where each row reads its input, and the tap's weights.
+/// Channels between two lines that kernels have fetched. More often, the lines that are waited for take up the places of those
+/// that are read.
+pub(crate) const FETCH_EVERY: usize = 4;
+
+/// Elements that kernels have fetched by a tap of so many channels.
+pub fn fetched_by_tap<T>(channels: usize) -> usize {
+    channels / FETCH_EVERY * (LINE / size_of::<T>())
+}
+
+/// One tap of a panel tile.
 #[derive(Clone, Copy, Debug)]
 pub struct PanelTap<T> {
     /// Channel 0 of each row's input. Rows beyond the input read a run of zeros.
     pub rows: [*const T; MAX_ROWS],
-    /// `[channel][column]`
-    pub weights: *const T,
-    /// What will be read soon: a vector per channel from here on is brought near, wherever it lies.
-    pub fetch: *const T,
+    /// Its number among the taps whose weights a panel has.
+    pub number: usize,
 }
 
-/// A tile to compute.
+/// The positions of a tile, and what is done there, whatever the panel.
 #[derive(Clone, Copy, Debug)]
 pub struct PanelTile<'a, T> {
     /// The taps, summed in this order.
     pub taps: &'a [PanelTap<T>],
     /// Channels to sum over, in rising order. They are side by side in the input.
     pub channels: usize,
-    /// Whether the tile holds sums to add to. Sums over many channels are made in several steps, so that what a step
-    /// reads stays in the caches.
+    /// Channels of a tap's weights, those among them that are summed over in other steps included.
+    pub channels_of_tap: usize,
+    /// Whether there are sums to add to. Sums over many channels are made in several steps, so that what a step reads stays in the
+    /// caches.
     pub resume: bool,
+    /// Where its sums begin among those of each panel.
+    pub place: usize,
+    /// Where each row begins among the outputs. There may be fewer than the kernel has; it leaves out the others.
+    pub distances: &'a [isize],
+    /// What is brought near meanwhile.
+    pub fetch: Fetch<T>,
+}
+
+/// What will be read soon. A line is fetched every few channels, wherever it lies: see [`fetched_by_tap`].
+#[derive(Clone, Copy, Debug)]
+pub enum Fetch<T> {
+    /// The weights that follow each panel's, from so many elements of every tap on.
+    Weights(usize),
+    /// From here on, by all panels and taps in turn.
+    Inputs(*const T),
+}
+
+/// A panel, and where its sums go.
+#[derive(Debug)]
+pub struct TilePanel<'a, T> {
+    /// How wide it is, 1 or 2.
+    pub vectors: usize,
+    /// `[tap][channel][column]`
+    pub weights: *const T,
+    /// The weights that follow, in the same order.
+    pub next: *const T,
+    /// The sums of all tiles, `[row][column]` each.
+    pub sums: &'a mut [T],
     /// In the last step, what is added to the sums: one value per column.
     pub bias: Option<&'a [T]>,
-    /// In the last step, where sums go that are finite.
-    pub rows: Option<PanelRows<'a, T>>,
+    /// In the last step, where sums go that are finite; the columns behind theirs are left out. Lent: whoever copies them for every
+    /// tile reads back several short stores at once, and so waits until all stores before have reached the cache, those of the
+    /// last outputs among them.
+    pub to: Option<&'a OutputRows<'a, T>>,
+    /// What became of the sums of the last tile.
+    pub became: PanelSums,
 }
 
 /// Where the rows of a tile go as soon as they are complete.
 #[derive(Clone, Copy, Debug)]
 pub struct PanelRows<'a, T> {
-    /// The outputs; the columns behind theirs are left out. Lent: whoever copies them for every tile reads back several short
-    /// stores at once, and so waits until all stores before have reached the cache, those of the last outputs among them.
+    /// The outputs; the columns behind theirs are left out.
     pub to: &'a OutputRows<'a, T>,
     /// Where each row begins. There may be fewer than the kernel has; it leaves out the others.
     pub distances: &'a [isize],
@@ -59,57 +99,72 @@ pub enum PanelSums {
     Written,
 }
 
-/// Computes the tile into `out`, `[row][column]`, or to where its rows go.
+/// Computes a tile of every panel.
 ///
 /// # Safety
 ///
-/// The CPU must have `S`'s instruction set. Each of the first `ROWS` row pointers must be readable at every channel;
-/// weights must hold `channels · VECTORS · LANES` elements. Rows must have somewhere to go that nobody else writes to.
+/// The CPU must have `S`'s instruction set. Each of the first `ROWS` row pointers must be readable at every channel; panels must have
+/// weights of `channels · VECTORS · LANES` elements wherever a tap's begin. Rows must have somewhere to go that nobody else writes to.
 #[inline(always)]
 pub(crate) unsafe fn panel<S: Simd, const ROWS: usize, const VECTORS: usize>(
     tile: &PanelTile<'_, S::Scalar>,
-    out: &mut [S::Scalar],
-) -> PanelSums {
+    panels: &mut [TilePanel<'_, S::Scalar>],
+) {
     let width = VECTORS * S::LANES;
-    assert!(tile.bias.is_none_or(|bias| bias.len() >= width) && out.len() >= ROWS * width);
-    let out = out.as_mut_ptr();
-    // SAFETY: the caller vouches for the instruction set, the rows and the weights; bias and out were just checked.
+    let tap_len = tile.channels_of_tap * width;
+    let fetched = fetched_by_tap::<S::Scalar>(tile.channels);
+    for (number, panel) in panels.iter_mut().enumerate() {
+        let out = &mut panel.sums[tile.place..][..ROWS * width];
+        assert!(panel.bias.is_none_or(|bias| bias.len() >= width));
+        let out = out.as_mut_ptr();
+        // SAFETY: the caller vouches for the instruction set, the rows and the weights; bias and out were just checked.
+        panel.became = unsafe {
+            let zero = S::splat(S::Scalar::default());
+            let mut sums = [[zero; VECTORS]; ROWS];
+            if tile.resume {
+                for row in 0..ROWS {
+                    for vector in 0..VECTORS {
+                        sums[row][vector] = S::load(out.add(row * width + vector * S::LANES));
+                    }
+                }
+            }
+            for (index, tap) in tile.taps.iter().enumerate() {
+                let fetch = match tile.fetch {
+                    Fetch::Weights(from) => panel.next.wrapping_add(tap.number * tap_len + from),
+                    Fetch::Inputs(from) => from.wrapping_add((number * tile.taps.len() + index) * fetched),
+                };
+                let weights = panel.weights.add(tap.number * tap_len);
+                if !S::accumulate_panel(&mut sums, &tap.rows, weights, fetch, tile.channels) {
+                    accumulate_tap::<S, ROWS, VECTORS>(&mut sums, &tap.rows, weights, fetch, tile.channels);
+                }
+            }
+            let rows = panel.to.map(|to| PanelRows { to, distances: tile.distances });
+            finish::<S, ROWS, VECTORS>(&mut sums, panel.bias, rows, out)
+        };
+    }
+}
+
+/// Adds the bias, and stores the sums into `out`, `[row][column]`, or where their rows go.
+///
+/// # Safety
+///
+/// As [`panel`]; bias and `out` must have room for the sums.
+#[inline(always)]
+unsafe fn finish<S: Simd, const ROWS: usize, const VECTORS: usize>(
+    sums: &mut [[S::Vector; VECTORS]; ROWS],
+    bias: Option<&[S::Scalar]>,
+    rows: Option<PanelRows<'_, S::Scalar>>,
+    out: *mut S::Scalar,
+) -> PanelSums {
+    // SAFETY: the caller vouches for the instruction set, the bias, the rows and `out`.
     unsafe {
         let zero = S::splat(S::Scalar::default());
-        let mut sums = [[zero; VECTORS]; ROWS];
-        if tile.resume {
-            for row in 0..ROWS {
-                for vector in 0..VECTORS {
-                    sums[row][vector] = S::load(out.add(row * width + vector * S::LANES));
-                }
-            }
-        }
-        for tap in tile.taps {
-            if S::accumulate_panel(&mut sums, tap, tile.channels) {
-                continue;
-            }
-            let to_fetch = tap.fetch;
-            let mut weights = tap.weights;
-            let together = tile.channels / UNROLL * UNROLL;
-            for channel in (0..together).step_by(UNROLL) {
-                for of_channel in (channel..channel + UNROLL).step_by((LINE / size_of::<S::Vector>()).max(1))
-                {
-                    fetch(to_fetch.wrapping_add(of_channel * S::LANES));
-                }
-                accumulate::<S, ROWS, VECTORS, UNROLL>(&mut sums, &tap.rows, channel, weights);
-                weights = weights.add(UNROLL * width);
-            }
-            for channel in together..tile.channels {
-                accumulate::<S, ROWS, VECTORS, 1>(&mut sums, &tap.rows, channel, weights);
-                weights = weights.add(width);
-            }
-        }
         let mut trace = zero;
-        if let Some(bias) = tile.bias {
+        if let Some(bias) = bias {
             for vector in 0..VECTORS {
                 let bias = S::load(bias.as_ptr().add(vector * S::LANES));
                 let mut of_vector = zero;
-                for sums in &mut sums {
+                for sums in &mut *sums {
                     // Zero times anything but a finite value is NaN.
                     of_vector = S::multiply_add(sums[vector], zero, of_vector);
                     sums[vector] = S::add(sums[vector], bias);
@@ -118,13 +173,13 @@ pub(crate) unsafe fn panel<S: Simd, const ROWS: usize, const VECTORS: usize>(
             }
         }
         let finite = !S::any_nan(trace);
-        if let Some(rows) = tile.rows.as_ref().filter(|_| finite) {
-            write::<S, ROWS, VECTORS>(&sums, rows);
+        if let Some(rows) = rows.as_ref().filter(|_| finite) {
+            write::<S, ROWS, VECTORS>(sums, rows);
             return PanelSums::Written;
         }
         for row in 0..ROWS {
             for vector in 0..VECTORS {
-                S::store(out.add(row * width + vector * S::LANES), sums[row][vector]);
+                S::store(out.add((row * VECTORS + vector) * S::LANES), sums[row][vector]);
             }
         }
         if finite { PanelSums::Kept } else { PanelSums::NotFinite }
@@ -221,8 +276,35 @@ unsafe fn write_rows<S: Simd, W: Write<S>, const ROWS: usize, const VECTORS: usi
     }
 }
 
-/// Channels that are multiplied between two looks at how many are left.
-const UNROLL: usize = 4;
+/// Adds the products of all channels of a tap.
+///
+/// # Safety
+///
+/// As [`panel`].
+#[inline(always)]
+unsafe fn accumulate_tap<S: Simd, const ROWS: usize, const VECTORS: usize>(
+    sums: &mut [[S::Vector; VECTORS]; ROWS],
+    rows: &[*const S::Scalar; MAX_ROWS],
+    mut weights: *const S::Scalar,
+    mut to_fetch: *const S::Scalar,
+    channels: usize,
+) {
+    let width = VECTORS * S::LANES;
+    let together = channels / FETCH_EVERY * FETCH_EVERY;
+    // SAFETY: the caller vouches for the instruction set, the rows and the weights.
+    unsafe {
+        for channel in (0..together).step_by(FETCH_EVERY) {
+            fetch(to_fetch);
+            to_fetch = to_fetch.wrapping_byte_add(LINE);
+            accumulate::<S, ROWS, VECTORS, FETCH_EVERY>(sums, rows, channel, weights);
+            weights = weights.add(FETCH_EVERY * width);
+        }
+        for channel in together..channels {
+            accumulate::<S, ROWS, VECTORS, 1>(sums, rows, channel, weights);
+            weights = weights.add(width);
+        }
+    }
+}
 
 /// Adds the products of some channels.
 ///
@@ -271,7 +353,7 @@ unsafe fn accumulate<S: Simd, const ROWS: usize, const VECTORS: usize, const CHA
 }
 
 /// A panel kernel: see [`panel`].
-pub(crate) type PanelKernel<T> = unsafe fn(&PanelTile<'_, T>, &mut [T]) -> PanelSums;
+pub(crate) type PanelKernel<T> = unsafe fn(&PanelTile<'_, T>, &mut [TilePanel<'_, T>]);
 
 /// The panel kernels of an instruction set, by number of rows.
 #[derive(Clone, Copy)]

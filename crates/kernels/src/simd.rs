@@ -3,7 +3,7 @@
 
 use bytemuck::Zeroable;
 
-use crate::panel::PanelTap;
+use crate::panel::MAX_ROWS;
 
 /// A scalar the kernels compute in.
 pub trait Scalar:
@@ -151,12 +151,15 @@ pub(crate) trait Simd: Copy + 'static {
     /// Whether any lane is NaN.
     unsafe fn any_nan(v: Self::Vector) -> bool;
 
-    /// Adds the products of all channels of a tap to the sums of a panel tile, if the instruction set has a loop of its own for
-    /// tiles of that shape. Returns whether it has.
+    /// Adds the products of all channels of a tap to the sums of a panel tile, having a line fetched
+    /// [every few](crate::panel::FETCH_EVERY) channels, if the instruction set has a loop of its own for tiles of that shape. Returns
+    /// whether it has.
     #[inline(always)]
     unsafe fn accumulate_panel<const ROWS: usize, const VECTORS: usize>(
         _sums: &mut [[Self::Vector; VECTORS]; ROWS],
-        _tap: &PanelTap<Self::Scalar>,
+        _rows: &[*const Self::Scalar; MAX_ROWS],
+        _weights: *const Self::Scalar,
+        _fetch: *const Self::Scalar,
         _channels: usize,
     ) -> bool {
         false

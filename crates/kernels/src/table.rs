@@ -8,7 +8,7 @@ use crate::activation::activate;
 use crate::isa::Isa;
 use crate::lane::{LaneKernel, LaneTile, lane};
 use crate::matrix::{MatrixKernels, MatrixSession, PARTS, Pieces};
-use crate::panel::{MAX_ROWS, PanelKernels, PanelSums, PanelTile, panel};
+use crate::panel::{MAX_ROWS, PanelKernels, PanelTile, TilePanel, panel};
 use crate::peak::{self, Probes};
 use crate::pixel::{PixelKernels, PixelTiles, pixel};
 use crate::portable::Portable;
@@ -141,26 +141,21 @@ impl<T: Real> Kernels<T> {
         fitting.map_or(self.panel_rows(), |&(have, _)| have)
     }
 
-    /// Computes a panel tile of `rows` (as [`panel_rows_for`](Self::panel_rows_for) gave) by `vectors` (1 or 2)
-    /// vectors into `out`, `[row][column]`, or to where its rows go.
+    /// Computes a tile of `rows` (as [`panel_rows_for`](Self::panel_rows_for) gave) of every panel.
     ///
     /// # Safety
     ///
-    /// The first `rows` row pointers of every tap must be readable at each of the tile's channels, and its weights
-    /// must hold `channels × vectors × lanes` elements. The distances of its rows must be among those that their outputs were
-    /// [made](Output::rows) for, and no other thread may write these at the same time.
-    pub unsafe fn panel(
-        &self,
-        rows: usize,
-        vectors: usize,
-        tile: &PanelTile<'_, T>,
-        out: &mut [T],
-    ) -> PanelSums {
+    /// The first `rows` row pointers of every tap must be readable at each of the tile's channels, and the weights of every panel must
+    /// hold `channels × vectors × lanes` elements wherever a tap's begin. The tile's distances must be among those that the outputs of
+    /// panels were [made](Output::rows) for, and no other thread may write these at the same time.
+    pub unsafe fn panel(&self, rows: usize, tile: &PanelTile<'_, T>, panels: &mut [TilePanel<'_, T>]) {
         let kernel = self.panel.by_rows.iter().find(|&&(have, _)| have == rows);
         let Some((_, kernels)) = kernel else { panic!("there is no panel kernel of {rows} rows") };
-        // SAFETY: the CPU has the instruction set, or `kernels` would not have given `self`; the caller vouches for
-        // the pointers.
-        unsafe { kernels[vectors - 1](tile, out) }
+        for as_wide in panels.chunk_by_mut(|one, next| one.vectors == next.vectors) {
+            // SAFETY: the CPU has the instruction set, or `kernels` would not have given `self`; the caller vouches for
+            // the pointers.
+            unsafe { kernels[as_wide[0].vectors - 1](tile, as_wide) }
+        }
     }
 
     /// The shapes (columns, vectors) of the pixel kernels' largest tiles, falling in vectors.
@@ -368,10 +363,10 @@ macro_rules! kernels_of {
         $(#[target_feature(enable = $feature)])*
         unsafe fn panel_kernel<const ROWS: usize, const VECTORS: usize>(
             tile: &PanelTile<'_, T>,
-            out: &mut [T],
-        ) -> PanelSums {
+            panels: &mut [TilePanel<'_, T>],
+        ) {
             // SAFETY: the features are those of the instruction set; the caller vouches for the rest.
-            unsafe { panel::<$simd, ROWS, VECTORS>(tile, out) }
+            unsafe { panel::<$simd, ROWS, VECTORS>(tile, panels) }
         }
 
         $(#[target_feature(enable = $feature)])*

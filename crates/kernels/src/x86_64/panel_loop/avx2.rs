@@ -15,7 +15,10 @@
 use std::arch::asm;
 use std::arch::x86_64::{__m256, __m256d};
 
-use crate::panel::PanelTap;
+use crate::panel::{FETCH_EVERY, MAX_ROWS};
+
+// A line is fetched in the middle of eight channels, and another one before them.
+const _: () = assert!(FETCH_EVERY == 4);
 
 /// Rows of a tile.
 pub(crate) const ROWS: usize = 6;
@@ -67,21 +70,23 @@ macro_rules! accumulate {
         ///
         /// # Safety
         ///
-        /// The CPU must have AVX2 and FMA. The first rows of the tap must be readable at every channel, as must its weights.
+        /// The CPU must have AVX2 and FMA. The first rows must be readable at every channel, as must the weights.
         #[inline]
         #[target_feature(enable = "avx2,fma")]
         pub(crate) unsafe fn $name(
             sums: &mut [[$vector; 2]; ROWS],
-            tap: &PanelTap<$scalar>,
+            rows: &[*const $scalar; MAX_ROWS],
+            weights: *const $scalar,
+            fetch: *const $scalar,
             channels: usize,
         ) {
-            accumulate!(@ $words, $eight, $one, $($x)*, sums, tap, channels)
+            accumulate!(@ $words, $eight, $one, $($x)*, sums, rows, weights, fetch, channels)
         }
     };
     (
         @ $words:tt, $eight:literal, $one:literal,
         $x1:literal $x2:literal $x3:literal $x4:literal $x5:literal $x6:literal $x7:literal,
-        $sums:ident, $tap:ident, $channels:ident
+        $sums:ident, $rows:ident, $from:ident, $fetch:ident, $channels:ident
     ) => {
         // SAFETY: the caller vouches for what is read; nothing is written to memory.
         unsafe {
@@ -99,16 +104,14 @@ macro_rules! accumulate {
                 "prefetcht1 byte ptr [rax]",
                 channel!($words, 0, 0, 32),
                 channel!($words, $x1, 64, 96),
-                "prefetcht1 byte ptr [rax + 64]",
                 channel!($words, $x2, 128, 160),
                 channel!($words, $x3, 192, 224),
-                "prefetcht1 byte ptr [rax + 128]",
+                "prefetcht1 byte ptr [rax + 64]",
                 channel!($words, $x4, 256, 288),
                 channel!($words, $x5, 320, 352),
-                "prefetcht1 byte ptr [rax + 192]",
                 channel!($words, $x6, 384, 416),
                 channel!($words, $x7, 448, 480),
-                advance!($eight, 512, 256),
+                advance!($eight, 512, 128),
                 "sub rcx, 8",
                 "jae 2b",
                 "3:",
@@ -116,13 +119,13 @@ macro_rules! accumulate {
                 "jz 5f",
                 "4:",
                 channel!($words, 0, 0, 32),
-                advance!($one, 64, 32),
+                advance!($one, 64, 0),
                 "sub rcx, 1",
                 "jnz 4b",
                 "5:",
-                inout("rsi") $tap.weights => _,
-                inout("rdi") $tap.rows.as_ptr() => _,
-                inout("rax") $tap.fetch => _,
+                inout("rsi") $from => _,
+                inout("rdi") $rows.as_ptr() => _,
+                inout("rax") $fetch => _,
                 inout("rcx") $channels => _,
                 out("r8") _, out("r9") _, out("r10") _, out("r11") _, out("r12") _, out("r13") _,
                 inout("ymm0") $sums[0][0], inout("ymm1") $sums[0][1],

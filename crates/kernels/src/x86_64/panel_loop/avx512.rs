@@ -18,7 +18,10 @@
 use std::arch::asm;
 use std::arch::x86_64::{__m512, __m512d};
 
-use crate::panel::PanelTap;
+use crate::panel::{FETCH_EVERY, MAX_ROWS};
+
+// A line is fetched in the middle of eight channels, and another one before them.
+const _: () = assert!(FETCH_EVERY == 4);
 
 /// Rows of a tile.
 pub(crate) const ROWS: usize = 12;
@@ -46,17 +49,16 @@ macro_rules! loaded {
     };
 }
 
-/// One channel: how far its inputs, both vectors of its weights and what is fetched lie from where the registers point.
+/// One channel: how far its inputs and both vectors of its weights lie from where the registers point.
 #[rustfmt::skip]
 macro_rules! channel {
     (
         ($load:literal, $multiply:literal, $element:literal, $all:literal),
-        $x:literal, $weights:literal, $more_weights:literal, $fetched:literal
+        $x:literal, $weights:literal, $more_weights:literal
     ) => {
         concat!(
             "vmovups zmm24, zmmword ptr [rsi + ", $weights, "]\n",
             "vmovups zmm25, zmmword ptr [rsi + ", $more_weights, "]\n",
-            "prefetcht1 byte ptr [rbx + ", $fetched, "]\n",
             loaded!($load, $multiply, concat!($element, " ptr [r8 + ", $x, "]"), "zmm0", "zmm1"),
             in_place!($multiply, $all, concat!($element, " ptr [r9 + ", $x, "]"), "zmm2", "zmm3"),
             loaded!($load, $multiply, concat!($element, " ptr [r10 + ", $x, "]"), "zmm4", "zmm5"),
@@ -92,21 +94,23 @@ macro_rules! accumulate {
         ///
         /// # Safety
         ///
-        /// The CPU must have AVX-512. The first rows of the tap must be readable at every channel, as must its weights.
+        /// The CPU must have AVX-512. The first rows must be readable at every channel, as must the weights.
         #[inline]
         #[target_feature(enable = "avx512f")]
         pub(crate) unsafe fn $name(
             sums: &mut [[$vector; 2]; ROWS],
-            tap: &PanelTap<$scalar>,
+            rows: &[*const $scalar; MAX_ROWS],
+            weights: *const $scalar,
+            fetch: *const $scalar,
             channels: usize,
         ) {
-            accumulate!(@ $words, $eight, $one, $($x)*, sums, tap, channels)
+            accumulate!(@ $words, $eight, $one, $($x)*, sums, rows, weights, fetch, channels)
         }
     };
     (
         @ $words:tt, $eight:literal, $one:literal,
         $x1:literal $x2:literal $x3:literal $x4:literal $x5:literal $x6:literal $x7:literal,
-        $sums:ident, $tap:ident, $channels:ident
+        $sums:ident, $rows:ident, $from:ident, $fetch:ident, $channels:ident
     ) => {
         // SAFETY: the caller vouches for what is read; the stack is left as it was found, and so are the two registers that may
         // not be named.
@@ -131,31 +135,33 @@ macro_rules! accumulate {
                 "sub rbp, 8",
                 "jb 3f",
                 "2:",
-                channel!($words, 0, 0, 64, 0),
-                channel!($words, $x1, 128, 192, 64),
-                channel!($words, $x2, 256, 320, 128),
-                channel!($words, $x3, 384, 448, 192),
-                channel!($words, $x4, 512, 576, 256),
-                channel!($words, $x5, 640, 704, 320),
-                channel!($words, $x6, 768, 832, 384),
-                channel!($words, $x7, 896, 960, 448),
-                advance!($eight, 1024, 512),
+                "prefetcht1 byte ptr [rbx]",
+                channel!($words, 0, 0, 64),
+                channel!($words, $x1, 128, 192),
+                channel!($words, $x2, 256, 320),
+                channel!($words, $x3, 384, 448),
+                "prefetcht1 byte ptr [rbx + 64]",
+                channel!($words, $x4, 512, 576),
+                channel!($words, $x5, 640, 704),
+                channel!($words, $x6, 768, 832),
+                channel!($words, $x7, 896, 960),
+                advance!($eight, 1024, 128),
                 "sub rbp, 8",
                 "jae 2b",
                 "3:",
                 "add rbp, 8",
                 "jz 5f",
                 "4:",
-                channel!($words, 0, 0, 64, 0),
-                advance!($one, 128, 64),
+                channel!($words, 0, 0, 64),
+                advance!($one, 128, 0),
                 "sub rbp, 1",
                 "jnz 4b",
                 "5:",
                 "pop rbp",
                 "pop rbx",
-                inout("rsi") $tap.weights => _,
-                inout("rdi") $tap.rows.as_ptr() => _,
-                inout("rax") $tap.fetch => _,
+                inout("rsi") $from => _,
+                inout("rdi") $rows.as_ptr() => _,
+                inout("rax") $fetch => _,
                 inout("rcx") $channels => _,
                 out("rdx") _,
                 out("r8") _, out("r9") _, out("r10") _, out("r11") _,

@@ -12,15 +12,19 @@ macro_rules! accumulate_panel {
         #[inline(always)]
         unsafe fn accumulate_panel<const ROWS: usize, const VECTORS: usize>(
             sums: &mut [[$vector; VECTORS]; ROWS],
-            tap: &crate::panel::PanelTap<$scalar>,
+            rows: &[*const $scalar; crate::panel::MAX_ROWS],
+            weights: *const $scalar,
+            fetch: *const $scalar,
             channels: usize,
         ) -> bool {
             use super::panel_loop::$set;
             if (ROWS, VECTORS) != ($set::ROWS, 2) {
                 return false;
             }
-            // SAFETY: the sums have just that shape; the caller vouches for the instruction set and the tap.
-            unsafe { $set::$accumulate(&mut *std::ptr::from_mut(sums).cast(), tap, channels) };
+            // SAFETY: the sums have just that shape; the caller vouches for the instruction set, the rows and the weights.
+            unsafe {
+                $set::$accumulate(&mut *std::ptr::from_mut(sums).cast(), rows, weights, fetch, channels);
+            }
             true
         }
     };

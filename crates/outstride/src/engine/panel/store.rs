@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use outstride_kernels::{FINISHED_COLUMNS, OutputRows, PanelRows, Real, RowsTarget};
+use outstride_kernels::{FINISHED_COLUMNS, OutputRows, Real, RowsTarget};
 
 use super::super::axis::Span;
 use super::super::pack::Segment;
@@ -63,16 +63,9 @@ impl<'a, T: Real> PositionStore<'a, T> {
         PositionStore { site, member, width: prepared.width(), runs, base, shared, rows }
     }
 
-    /// Where kernels can write rows at these distances, each that of a position.
-    pub(super) fn rows<'d>(&'d self, distances: &'d [isize]) -> Option<PanelRows<'d, T>> {
-        self.rows.as_ref().map(|to| PanelRows { to, distances })
-    }
-
-    /// Where a kernel can write the rows of a tile.
-    pub(super) fn rows_of_tile(&self, tile: usize) -> Option<PanelRows<'_, T>> {
-        let positions = self.site.positions;
-        let piece = &positions.pieces[tile];
-        self.rows(&positions.outputs()[piece.first..piece.first + piece.count])
+    /// Where kernels can write, if they can.
+    pub(super) fn output_rows(&self) -> Option<&OutputRows<'a, T>> {
+        self.rows.as_ref()
     }
 
     /// Stores the sums of some pieces, given those of their tiles from `first` on, `tile_len` apart.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use outstride_kernels::{PanelSums, PanelTile, Real};
+use outstride_kernels::{Fetch, PanelSums, PanelTile, Real, TilePanel, fetched_by_tap};
 
 use super::super::channels::{ChannelBlocks, Input};
 use super::super::finish::Scales;
@@ -54,23 +54,11 @@ pub(super) struct VectorSums<'a, T: Real> {
     pub(super) blocks: ChannelBlocks,
 }
 
-/// One step of the sums of a panel: what is the same for all tiles.
-struct Step<'a, T: Real> {
-    prepared: &'a Prepared<'a, T>,
-    /// The channels that are summed over.
-    block: usize,
-    weights: StepWeights<'a, T>,
-    /// The weights of the step after.
-    next: Option<StepWeights<'a, T>>,
-    store: Option<&'a PositionStore<'a, T>>,
-}
-
-/// The weights of a panel from the first channel of a block on.
+/// A part of the sums of a member: those over a block of channels.
 #[derive(Clone, Copy)]
-struct StepWeights<'a, T> {
-    from: &'a [T],
-    /// Elements from a tap's to the next's.
-    tap_len: usize,
+struct Step {
+    member: usize,
+    block: usize,
 }
 
 impl<'a, T: Real> PanelGroup<'a, T> {
@@ -152,101 +140,134 @@ impl<T: Real> VectorSums<'_, T> {
         sums: &mut [T],
     ) {
         let Site { problem, bundle, positions, .. } = *self.site;
+        let kernels = problem.filter.kernels;
         let steps = bundle.members.len() * self.blocks.iter().len();
         for number in 0..steps {
-            let (member, block) = self.member_and_block(number);
-            if block == 0 {
-                taps.aim(self.site, &bundle.members[member], self.input);
-            }
+            let step = self.step(number);
             let next =
                 if number + 1 < steps { Some((panels, number + 1)) } else { after.map(|after| (after, 0)) };
-            let step_of = |panel: usize| Step {
-                prepared: panels.panel(panel, member),
-                block,
-                weights: self.weights_of_step(panels, panel, number),
-                next: next
-                    .filter(|(group, _)| panel < group.panels())
-                    .map(|(group, number)| self.weights_of_step(group, panel, number)),
-                store: stores.get(panel * panels.members + member),
-            };
-            let of_panels: Vec<Step<'_, T>> = (0..panels.panels()).map(step_of).collect();
-            for tile in 0..positions.tiles() {
-                taps.point(&problem.axes, &bundle.members[member], positions, tile, self.input, block);
-                let rows = problem.filter.kernels.panel_rows_for(positions.pieces[tile].count);
-                for (panel, step) in of_panels.iter().enumerate() {
-                    let place = panels.place(panel, member, tile);
-                    let out = &mut sums[place..place + panels.tile_len];
-                    self.compute_tile(step, (tile, rows), &bundle.members[member], taps, out);
+            let next = next.map(|(group, number)| (group, self.step(number)));
+            let member = &bundle.members[step.member];
+            if step.block == 0 {
+                taps.aim(self.site, member, self.input);
+            }
+            let stores_of_member = || stores.iter().skip(step.member).step_by(panels.members);
+            let mut of_panels = self.tile_panels(panels, step, next, stores_of_member(), sums);
+            for (tile, piece) in positions.pieces.iter().enumerate() {
+                taps.point(&problem.axes, member, positions, tile, self.input, step.block);
+                let panel_tile = self.panel_tile(step, tile, next.is_some(), taps, panels.tile_len);
+                let rows = kernels.panel_rows_for(piece.count);
+                // SAFETY: every row pointer is either a run of zeros or a position that can be read, which has the block's
+                // channels side by side; a panel's weights are `channels × width` long at every tap. Rows go to some of the
+                // positions that the stores were made for; each output belongs to one position of one phase, and each task has
+                // its own positions and panels.
+                unsafe { kernels.panel(rows, &panel_tile, &mut of_panels) };
+                if !self.is_last(step) {
+                    continue;
+                }
+                for (number, of_panel) in of_panels.iter_mut().enumerate() {
+                    if of_panel.became != PanelSums::Written {
+                        let prepared = panels.panel(number, step.member);
+                        let sums = &mut of_panel.sums[panel_tile.place..][..panels.tile_len];
+                        self.finish_tile(member, prepared, tile, of_panel.became, sums);
+                        if let Some(store) = stores_of_member().nth(number) {
+                            store.store(tile..tile + 1, tile, sums, panels.tile_len);
+                        }
+                    }
                 }
             }
         }
     }
 
-    fn member_and_block(&self, step: usize) -> (usize, usize) {
+    fn step(&self, number: usize) -> Step {
         let blocks = self.blocks.iter().len();
-        (step / blocks, step % blocks)
+        Step { member: number / blocks, block: number % blocks }
     }
 
-    /// The weights of a panel in a step.
-    fn weights_of_step<'a>(
-        &self,
-        panels: &PanelGroup<'a, T>,
-        panel: usize,
-        step: usize,
-    ) -> StepWeights<'a, T> {
-        let (member, block) = self.member_and_block(step);
-        let prepared = panels.panel(panel, member);
-        let width = prepared.width();
-        let first = (block * self.blocks.size * width).min(prepared.weights.len());
-        StepWeights {
-            from: &prepared.weights[first..],
-            tap_len: self.site.problem.filter.in_channels * width,
-        }
+    fn is_last(&self, step: Step) -> bool {
+        step.block + 1 == self.blocks.iter().len()
     }
 
-    /// Computes one step of a tile of so many rows, and stores the sums after the last.
-    fn compute_tile(
+    /// What kernels need to know of the panels of a group in a step, and of the one after it.
+    fn tile_panels<'s>(
         &self,
-        step: &Step<'_, T>,
-        (tile, rows): (usize, usize),
-        member: &Member,
-        taps: &mut TileTaps<T>,
-        out: &mut [T],
-    ) {
-        let &Step { prepared, block, weights, next, store } = step;
-        let kernels = self.site.problem.filter.kernels;
-        let channels = self.blocks.channels(block);
-        let piece = &self.site.positions.pieces[tile];
-        // A kernel fetches a vector per channel: two tiles fetch the whole of a panel two vectors wide.
-        let fetched = tile * channels * kernels.lanes();
-        let fetch = |tap: usize| {
-            let next = next.filter(|_| tile < 2)?;
-            Some(next.from.as_ptr().wrapping_add(tap * next.tap_len + fetched))
+        panels: &PanelGroup<'s, T>,
+        step: Step,
+        next: Option<(&PanelGroup<'_, T>, Step)>,
+        mut stores: impl Iterator<Item = &'s PositionStore<'s, T>>,
+        sums: &'s mut [T],
+    ) -> Vec<TilePanel<'s, T>> {
+        let len = panels.len_of_one();
+        let of_panel = |(number, sums): (usize, &'s mut [T])| {
+            let prepared = panels.panel(number, step.member);
+            let weights = self.weights_of_step(prepared, step.block);
+            let next = next.filter(|(group, _)| number < group.panels());
+            let next = next.map(|(group, next)| {
+                self.weights_of_step(group.panel(number, next.member), next.block).as_ptr()
+            });
+            TilePanel {
+                vectors: prepared.panel.vectors,
+                weights: weights.as_ptr(),
+                next: next.unwrap_or(weights.as_ptr()),
+                sums: &mut sums[step.member * len..][..len],
+                bias: self.is_last(step).then_some(prepared.bias),
+                to: stores.next().filter(|_| self.is_last(step)).and_then(PositionStore::output_rows),
+                became: PanelSums::Kept,
+            }
         };
-        let last = block + 1 == self.blocks.iter().len();
-        let panel_tile = PanelTile {
-            taps: taps.with_weights(|tap| weights.from[tap * weights.tap_len..].as_ptr(), fetch),
+        sums.chunks_exact_mut(panels.members * len).take(panels.panels()).enumerate().map(of_panel).collect()
+    }
+
+    /// The weights of a panel from the first channel of a block on.
+    fn weights_of_step<'w>(&self, prepared: &Prepared<'w, T>, block: usize) -> &'w [T] {
+        let first = block * self.blocks.size * prepared.width();
+        &prepared.weights[first.min(prepared.weights.len())..]
+    }
+
+    /// What kernels need to know of a tile that the taps are pointed at.
+    fn panel_tile<'t>(
+        &'t self,
+        step: Step,
+        tile: usize,
+        has_next: bool,
+        taps: &'t TileTaps<T>,
+        tile_len: usize,
+    ) -> PanelTile<'t, T> {
+        let Site { problem, positions, .. } = *self.site;
+        let channels = self.blocks.channels(step.block);
+        let piece = &positions.pieces[tile];
+        let fetched = tile * fetched_by_tap::<T>(channels);
+        let fetches_weights = has_next && fetched < channels * 2 * problem.filter.kernels.lanes();
+        PanelTile {
+            taps: taps.pointed(),
             channels,
-            resume: block > 0,
-            bias: last.then_some(prepared.bias),
-            rows: store.filter(|_| last).and_then(|store| store.rows_of_tile(tile)),
-        };
-        // SAFETY: every row pointer is either a run of zeros or a position that can be read, which has the block's
-        // channels side by side; each tap's weights are `channels × width` long. Rows go to some of the positions that the
-        // store was made for; each output belongs to one position of one phase, and each task has its own positions and
-        // panels.
-        let sums = unsafe { kernels.panel(rows, prepared.panel.vectors, &panel_tile, out) };
-        if !last || sums == PanelSums::Written {
-            return;
+            channels_of_tap: problem.filter.in_channels,
+            resume: step.block > 0,
+            place: tile * tile_len,
+            distances: &positions.outputs()[piece.first..piece.first + piece.count],
+            fetch: match fetches_weights {
+                true => Fetch::Weights(fetched),
+                false => Fetch::Inputs(taps.next_inputs(positions, tile)),
+            },
         }
-        if sums == PanelSums::NotFinite {
+    }
+
+    /// Activates the sums of a tile, all steps of which are done.
+    fn finish_tile(
+        &self,
+        member: &Member,
+        prepared: &Prepared<'_, T>,
+        tile: usize,
+        became: PanelSums,
+        sums: &mut [T],
+    ) {
+        let Site { problem, positions, .. } = *self.site;
+        let piece = &positions.pieces[tile];
+        if became == PanelSums::NotFinite {
             let exact = Exact { site: self.site, member, prepared };
-            exact.replace_what_is_not_finite(piece, out);
+            exact.replace_what_is_not_finite(piece, sums);
         }
-        let finish = &self.site.problem.finish;
-        finish.apply(kernels, &mut out[..piece.count * prepared.width()], prepared.scales);
-        if let Some(store) = store {
-            store.store(tile..tile + 1, tile, out, out.len());
-        }
+        let sums = &mut sums[..piece.count * prepared.width()];
+        problem.finish.apply(problem.filter.kernels, sums, prepared.scales);
     }
 }

@@ -13,8 +13,8 @@ use super::run::Site;
 /// The taps of a tile that meet the input, wherever the tile's rows stand.
 pub(super) struct TileTaps<T> {
     taps: Vec<PanelTap<T>>,
-    /// Of each of the taps, its number among the member's taps.
-    numbers: Vec<usize>,
+    /// How many of them are pointed somewhere.
+    count: usize,
     /// What rows read that stand outside of what can be read.
     zeros: Vec<T>,
     /// Per axis, the taps that can meet the input.
@@ -27,22 +27,19 @@ pub(super) struct TileTaps<T> {
     inside: Vec<Span>,
     /// How far each of them reads from a position, if there are such indices.
     distances: Vec<isize>,
-    /// How far the next tile's rows lie from those of this one.
-    to_next: isize,
 }
 
 impl<T: Real> TileTaps<T> {
     pub(super) fn new(channels: usize) -> Self {
         TileTaps {
             taps: Vec::new(),
-            numbers: Vec::new(),
+            count: 0,
             zeros: vec![T::default(); channels],
             windows: Vec::new(),
             counter: Vec::new(),
             begins: Vec::new(),
             inside: Vec::new(),
             distances: Vec::new(),
-            to_next: 0,
         }
     }
 
@@ -75,35 +72,30 @@ impl<T: Real> TileTaps<T> {
     fn point_inside(&mut self, positions: &Positions, tile: usize, origin: *const T) {
         let &Piece { first, count, .. } = &positions.pieces[tile];
         let offsets = &positions.inputs()[first..first + count];
-        self.numbers.clear();
-        self.numbers.extend(0..self.distances.len());
         self.make_room(self.distances.len());
-        for (tap, &distance) in self.taps.iter_mut().zip(&self.distances) {
+        for (number, (tap, &distance)) in self.taps.iter_mut().zip(&self.distances).enumerate() {
+            tap.number = number;
             point_rows(&mut tap.rows, origin.wrapping_offset(distance), offsets, &self.zeros);
         }
     }
 
     /// Makes room for so many taps.
     fn make_room(&mut self, count: usize) {
-        let zeros = self.zeros.as_ptr();
+        self.count = count;
         if self.taps.len() < count {
-            self.taps.resize(count, PanelTap { rows: [zeros; MAX_ROWS], weights: zeros, fetch: zeros });
+            self.taps.resize(count, PanelTap { rows: [self.zeros.as_ptr(); MAX_ROWS], number: 0 });
         }
     }
 
-    /// The taps with weights, and with what is to be fetched meanwhile, by their number; otherwise that is the rows of the next
-    /// tile, which are mostly side by side.
-    pub(super) fn with_weights(
-        &mut self,
-        weights: impl Fn(usize) -> *const T,
-        fetch: impl Fn(usize) -> Option<*const T>,
-    ) -> &[PanelTap<T>] {
-        let taps = &mut self.taps[..self.numbers.len()];
-        for (tap, &number) in taps.iter_mut().zip(&self.numbers) {
-            tap.weights = weights(number);
-            tap.fetch = fetch(number).unwrap_or_else(|| tap.rows[0].wrapping_offset(self.to_next));
-        }
-        taps
+    /// The taps as they were last pointed.
+    pub(super) fn pointed(&self) -> &[PanelTap<T>] {
+        &self.taps[..self.count]
+    }
+
+    /// What the first row of the tile behind reads first, if the taps are pointed at a tile.
+    pub(super) fn next_inputs(&self, positions: &Positions, tile: usize) -> *const T {
+        let first = self.pointed().first().map_or(self.zeros.as_ptr(), |tap| tap.rows[0]);
+        first.wrapping_offset(positions.inputs_to_next(tile))
     }
 
     /// Points the taps of the member last [aimed](Self::aim) with at a block of channels, leaving out the taps that find no input at
@@ -117,7 +109,6 @@ impl<T: Real> TileTaps<T> {
         input: &Input<'_, T>,
         block: usize,
     ) {
-        self.to_next = positions.inputs_to_next(tile);
         let extent = positions.extent(tile);
         let is_inside = |(extent, inside): (&Span, &Span)| inside.contains(extent);
         if !self.distances.is_empty() && extent.iter().zip(&self.inside).all(is_inside) {
@@ -132,7 +123,6 @@ impl<T: Real> TileTaps<T> {
             self.counter.push(window.start);
             self.windows.push(window);
         }
-        self.numbers.clear();
         let count: usize = self.windows.iter().map(Range::len).product();
         self.make_room(count);
         let origin = input.origin(block);
@@ -165,7 +155,7 @@ impl<T: Real> TileTaps<T> {
             let of_axis = &input.readable[axis];
             readable &= extent.first + shift >= of_axis.first && extent.end() + shift <= of_axis.end();
         }
-        self.numbers.push(number);
+        self.taps[tap].number = number;
         let &Piece { first, count, .. } = &positions.pieces[tile];
         let offsets = &positions.inputs()[first..first + count];
         point_rows(&mut self.taps[tap].rows, origin.wrapping_offset(distance), offsets, &self.zeros);

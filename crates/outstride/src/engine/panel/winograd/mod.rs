@@ -3,7 +3,10 @@
 mod tiles;
 mod weights;
 
-use outstride_kernels::{MAX_ROWS, PanelTap, PanelTile, Real, WinogradInput, WinogradOutput};
+use outstride_kernels::{
+    Fetch, MAX_ROWS, PanelRows, PanelSums, PanelTap, PanelTile, Real, TilePanel, WinogradInput,
+    WinogradOutput, fetched_by_tap,
+};
 
 pub(super) use tiles::Tiles;
 pub(crate) use weights::{Scheme, WinogradWeights};
@@ -140,49 +143,82 @@ impl<T: Real> WinogradSums<'_, T> {
         tiles: &Tiles,
         products: &mut [T],
     ) {
-        let Site { problem, group, .. } = *self.site;
-        let filter = problem.filter;
+        let filter = self.site.problem.filter;
         let (kernels, channels) = (filter.kernels, filter.in_channels);
         let points = self.weights.points(first);
         for (number, &point) in points.iter().enumerate() {
+            let coming = if number + 1 < points.len() {
+                Some((first, number + 1))
+            } else {
+                next.map(|next| (next, 0))
+            };
+            let mut of_panels = self.tile_panels(panels, (first, number), coming, tiles.len(), products);
             let coming_points = self.points.of(member, points[(number + 1) % points.len()]);
-            for (step, rows) in tiles.rows(kernels.panel_rows()).enumerate() {
-                let mut tap = PanelTap {
-                    rows: [self.points.row(member, point, rows.start); MAX_ROWS],
-                    weights: std::ptr::null(),
-                    fetch: std::ptr::null(),
-                };
+            let (mut fetched_weights, mut fetched_points) = (0, 0);
+            for rows in tiles.rows(kernels.panel_rows()) {
+                let mut tap =
+                    PanelTap { rows: [self.points.row(member, point, rows.start); MAX_ROWS], number: 0 };
                 for (row, tile) in tap.rows.iter_mut().zip(rows.clone()) {
                     *row = self.points.row(member, point, tile);
                 }
-                for panel in 0..panels.panels() {
-                    let prepared = panels.panel(panel, member);
-                    let weights = self.weights.at(group, first + panel, number);
-                    let coming = match next {
-                        _ if number + 1 < points.len() => self.weights.at(group, first + panel, number + 1),
-                        Some(next) if next + panel < filter.panel_count() => {
-                            self.weights.at(group, next + panel, 0)
-                        }
-                        _ => weights,
+                let fetched = fetched_by_tap::<T>(channels);
+                let fetch = if coming.is_some() && fetched_weights < channels * 2 * kernels.lanes() {
+                    fetched_weights += fetched;
+                    Fetch::Weights(fetched_weights - fetched)
+                } else {
+                    fetched_points += panels.panels() * fetched;
+                    Fetch::Inputs(
+                        coming_points.as_ptr().wrapping_add(fetched_points - panels.panels() * fetched),
+                    )
+                };
+                for as_wide in of_panels.chunk_by_mut(|one, next| one.vectors == next.vectors) {
+                    let tile = PanelTile {
+                        taps: &[tap],
+                        channels,
+                        channels_of_tap: channels,
+                        resume: false,
+                        place: rows.start * as_wide[0].vectors * kernels.lanes(),
+                        distances: &[],
+                        fetch,
                     };
-                    // A kernel fetches a vector per channel: two steps fetch the whole of a panel two vectors wide, and
-                    // the others have time for the inputs of the next point.
-                    let (coming, nth) = match step {
-                        0 | 1 => (coming, step),
-                        _ => (coming_points, (step - 2) * panels.panels() + panel),
-                    };
-                    let fetch = coming.get(nth * channels * kernels.lanes()..).unwrap_or(weights);
-                    let taps = [PanelTap { weights: weights.as_ptr(), fetch: fetch.as_ptr(), ..tap }];
-                    let tile = PanelTile { taps: &taps, channels, resume: false, bias: None, rows: None };
-                    let begin = self.place_of_products((panel, number), tiles.len(), prepared.width());
-                    let out = &mut products[begin + rows.start * prepared.width()..];
-                    let most = kernels.panel_rows_for(rows.len());
-                    // SAFETY: every row is a point of a tile, with all channels side by side, and weights are those of a
-                    // panel as wide.
-                    unsafe { kernels.panel(most, prepared.panel.vectors, &tile, out) };
+                    // SAFETY: every row is a point of a tile, with all channels side by side, and weights are those of
+                    // panels as wide.
+                    unsafe { kernels.panel(kernels.panel_rows_for(rows.len()), &tile, as_wide) };
                 }
             }
         }
+    }
+
+    /// What kernels need to know of the panels of a group at a point, given as the first panel and the point's number; and of the one
+    /// after it.
+    fn tile_panels<'s>(
+        &self,
+        panels: &PanelGroup<'_, T>,
+        (first, number): (usize, usize),
+        coming: Option<(usize, usize)>,
+        tiles: usize,
+        products: &'s mut [T],
+    ) -> Vec<TilePanel<'s, T>> {
+        let Site { problem, group, .. } = *self.site;
+        let filter = problem.filter;
+        let lanes = filter.kernels.lanes();
+        let of_panel = |(panel, products): (usize, &'s mut [T])| {
+            let vectors = filter.panel(first + panel).vectors;
+            let weights = self.weights.at(group, first + panel, number).as_ptr();
+            let coming = coming.filter(|&(first, _)| first + panel < filter.panel_count());
+            let next = coming.map(|(first, number)| self.weights.at(group, first + panel, number).as_ptr());
+            TilePanel {
+                vectors,
+                weights,
+                next: next.unwrap_or(weights),
+                sums: &mut products[number * product_rows(tiles) * vectors * lanes..],
+                bias: None,
+                to: None,
+                became: PanelSums::Kept,
+            }
+        };
+        let len = products_len(self.weights.scheme(), 1, tiles, 2 * lanes);
+        products.chunks_mut(len).take(panels.panels()).enumerate().map(of_panel).collect()
     }
 
     /// Where the products of a panel, so wide, begin at the point of some number.
@@ -223,7 +259,7 @@ impl<T: Real> WinogradSums<'_, T> {
             points: &points,
             places,
             bias: prepared.bias,
-            rows: store.and_then(|store| store.rows(outputs)),
+            rows: store.and_then(PositionStore::output_rows).map(|to| PanelRows { to, distances: outputs }),
         };
         let begin = panels.place(panel, member, 0);
         let sums = &mut sums[begin..];
