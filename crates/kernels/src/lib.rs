@@ -43,7 +43,9 @@ pub use matrix::{
     MatrixStep, PART_ROW, PartRows, Pieces, RowsTarget, TILE_ROWS, TINY, VANISHING,
 };
 pub use pages::prefer_huge_pages;
-pub use panel::{Fetch, MAX_ROWS, PanelRows, PanelSums, PanelTap, PanelTile, TilePanel, fetched_by_tap};
+pub use panel::{
+    Fetch, MAX_ROWS, PanelRows, PanelSums, PanelTap, PanelTile, RowPointers, TilePanel, fetched_by_tap,
+};
 pub use pixel::{MAX_COLUMNS, PixelTap, PixelTiles};
 pub use quantize::{ByteOutput, Requantization, UNBOUNDED};
 pub use simd::Scalar;

@@ -13,18 +13,23 @@ pub const MAX_ROWS: usize = 12;
 
 /// Channels between two lines that kernels have fetched. More often, the lines that are waited for take up the places of those
 /// that are read.
-pub(crate) const FETCH_EVERY: usize = 4;
+pub(crate) const FETCH_EVERY: usize = 2;
 
 /// Elements that kernels have fetched by a tap of so many channels.
 pub fn fetched_by_tap<T>(channels: usize) -> usize {
     channels / FETCH_EVERY * (LINE / size_of::<T>())
 }
 
+/// Channel 0 of the input of every row of a tile. Rows beyond the input read a run of zeros.
+pub type RowPointers<T> = [*const T; MAX_ROWS];
+
 /// One tap of a panel tile.
 #[derive(Clone, Copy, Debug)]
-pub struct PanelTap<T> {
-    /// Channel 0 of each row's input. Rows beyond the input read a run of zeros.
-    pub rows: [*const T; MAX_ROWS],
+pub struct PanelTap {
+    /// Which of the tile's rows it reads,
+    pub rows: usize,
+    /// and how many elements from there.
+    pub distance: isize,
     /// Its number among the taps whose weights a panel has.
     pub number: usize,
 }
@@ -32,8 +37,10 @@ pub struct PanelTap<T> {
 /// The positions of a tile, and what is done there, whatever the panel.
 #[derive(Clone, Copy, Debug)]
 pub struct PanelTile<'a, T> {
+    /// What taps read. Where all rows are inside the input, taps have the same ones.
+    pub rows: &'a [RowPointers<T>],
     /// The taps, summed in this order.
-    pub taps: &'a [PanelTap<T>],
+    pub taps: &'a [PanelTap],
     /// Channels to sum over, in rising order. They are side by side in the input.
     pub channels: usize,
     /// Channels of a tap's weights, those among them that are summed over in other steps included.
@@ -54,8 +61,8 @@ pub struct PanelTile<'a, T> {
 pub enum Fetch<T> {
     /// The weights that follow each panel's, from so many elements of every tap on.
     Weights(usize),
-    /// From here on, by all panels and taps in turn.
-    Inputs(*const T),
+    /// So many elements from here on, by all panels and taps in turn.
+    Inputs(*const T, usize),
 }
 
 /// A panel, and where its sums go.
@@ -103,7 +110,7 @@ pub enum PanelSums {
 ///
 /// # Safety
 ///
-/// The CPU must have `S`'s instruction set. Each of the first `ROWS` row pointers must be readable at every channel; panels must have
+/// The CPU must have `S`'s instruction set. Each of the first `ROWS` row pointers must be readable at every channel of every tap; panels must have
 /// weights of `channels · VECTORS · LANES` elements wherever a tap's begin. Rows must have somewhere to go that nobody else writes to.
 #[inline(always)]
 pub(crate) unsafe fn panel<S: Simd, const ROWS: usize, const VECTORS: usize>(
@@ -129,19 +136,30 @@ pub(crate) unsafe fn panel<S: Simd, const ROWS: usize, const VECTORS: usize>(
                 }
             }
             for (index, tap) in tile.taps.iter().enumerate() {
+                let weights = panel.weights.add(tap.number * tap_len);
+                let before = (number * tile.taps.len() + index) * fetched;
                 let fetch = match tile.fetch {
                     Fetch::Weights(from) => panel.next.wrapping_add(tap.number * tap_len + from),
-                    Fetch::Inputs(from) => from.wrapping_add((number * tile.taps.len() + index) * fetched),
+                    Fetch::Inputs(from, count) if before < count => from.wrapping_add(before),
+                    // What is near already costs the least.
+                    Fetch::Inputs(..) => weights,
                 };
-                let weights = panel.weights.add(tap.number * tap_len);
-                if !S::accumulate_panel(&mut sums, &tap.rows, weights, fetch, tile.channels) {
-                    accumulate_tap::<S, ROWS, VECTORS>(&mut sums, &tap.rows, weights, fetch, tile.channels);
+                let rows = &tile.rows[tap.rows];
+                if !S::accumulate_panel(&mut sums, rows, tap.distance, weights, fetch, tile.channels) {
+                    let rows = moved(rows, tap.distance);
+                    accumulate_tap::<S, ROWS, VECTORS>(&mut sums, &rows, weights, fetch, tile.channels);
                 }
             }
             let rows = panel.to.map(|to| PanelRows { to, distances: tile.distances });
             finish::<S, ROWS, VECTORS>(&mut sums, panel.bias, rows, out)
         };
     }
+}
+
+/// Rows so many elements further on.
+#[inline(always)]
+fn moved<T>(rows: &RowPointers<T>, distance: isize) -> RowPointers<T> {
+    rows.map(|row| row.wrapping_offset(distance))
 }
 
 /// Adds the bias, and stores the sums into `out`, `[row][column]`, or where their rows go.
@@ -276,6 +294,9 @@ unsafe fn write_rows<S: Simd, W: Write<S>, const ROWS: usize, const VECTORS: usi
     }
 }
 
+/// Channels that are multiplied between two looks at how many are left.
+const UNROLL: usize = 4;
+
 /// Adds the products of all channels of a tap.
 ///
 /// # Safety
@@ -284,20 +305,22 @@ unsafe fn write_rows<S: Simd, W: Write<S>, const ROWS: usize, const VECTORS: usi
 #[inline(always)]
 unsafe fn accumulate_tap<S: Simd, const ROWS: usize, const VECTORS: usize>(
     sums: &mut [[S::Vector; VECTORS]; ROWS],
-    rows: &[*const S::Scalar; MAX_ROWS],
+    rows: &RowPointers<S::Scalar>,
     mut weights: *const S::Scalar,
     mut to_fetch: *const S::Scalar,
     channels: usize,
 ) {
     let width = VECTORS * S::LANES;
-    let together = channels / FETCH_EVERY * FETCH_EVERY;
+    let together = channels / UNROLL * UNROLL;
     // SAFETY: the caller vouches for the instruction set, the rows and the weights.
     unsafe {
-        for channel in (0..together).step_by(FETCH_EVERY) {
-            fetch(to_fetch);
-            to_fetch = to_fetch.wrapping_byte_add(LINE);
-            accumulate::<S, ROWS, VECTORS, FETCH_EVERY>(sums, rows, channel, weights);
-            weights = weights.add(FETCH_EVERY * width);
+        for channel in (0..together).step_by(UNROLL) {
+            for _ in (0..UNROLL).step_by(FETCH_EVERY) {
+                fetch(to_fetch);
+                to_fetch = to_fetch.wrapping_byte_add(LINE);
+            }
+            accumulate::<S, ROWS, VECTORS, UNROLL>(sums, rows, channel, weights);
+            weights = weights.add(UNROLL * width);
         }
         for channel in together..channels {
             accumulate::<S, ROWS, VECTORS, 1>(sums, rows, channel, weights);
@@ -314,7 +337,7 @@ unsafe fn accumulate_tap<S: Simd, const ROWS: usize, const VECTORS: usize>(
 #[inline(always)]
 unsafe fn accumulate<S: Simd, const ROWS: usize, const VECTORS: usize, const CHANNELS: usize>(
     sums: &mut [[S::Vector; VECTORS]; ROWS],
-    rows: &[*const S::Scalar; MAX_ROWS],
+    rows: &RowPointers<S::Scalar>,
     channel: usize,
     weights: *const S::Scalar,
 ) {

@@ -3,7 +3,7 @@
 
 use bytemuck::Zeroable;
 
-use crate::panel::MAX_ROWS;
+use crate::panel::RowPointers;
 
 /// A scalar the kernels compute in.
 pub trait Scalar:
@@ -157,7 +157,8 @@ pub(crate) trait Simd: Copy + 'static {
     #[inline(always)]
     unsafe fn accumulate_panel<const ROWS: usize, const VECTORS: usize>(
         _sums: &mut [[Self::Vector; VECTORS]; ROWS],
-        _rows: &[*const Self::Scalar; MAX_ROWS],
+        _rows: &RowPointers<Self::Scalar>,
+        _distance: isize,
         _weights: *const Self::Scalar,
         _fetch: *const Self::Scalar,
         _channels: usize,

@@ -15,10 +15,10 @@
 use std::arch::asm;
 use std::arch::x86_64::{__m256, __m256d};
 
-use crate::panel::{FETCH_EVERY, MAX_ROWS};
+use crate::panel::{FETCH_EVERY, RowPointers};
 
-// A line is fetched in the middle of eight channels, and another one before them.
-const _: () = assert!(FETCH_EVERY == 4);
+// Of eight channels, four have a line fetched.
+const _: () = assert!(FETCH_EVERY == 2);
 
 /// Rows of a tile.
 pub(crate) const ROWS: usize = 6;
@@ -70,48 +70,58 @@ macro_rules! accumulate {
         ///
         /// # Safety
         ///
-        /// The CPU must have AVX2 and FMA. The first rows must be readable at every channel, as must the weights.
+        /// The CPU must have AVX2 and FMA. The first rows must be readable at every channel from `distance` elements on, as must the weights.
         #[inline]
         #[target_feature(enable = "avx2,fma")]
         pub(crate) unsafe fn $name(
             sums: &mut [[$vector; 2]; ROWS],
-            rows: &[*const $scalar; MAX_ROWS],
+            rows: &RowPointers<$scalar>,
+            distance: isize,
             weights: *const $scalar,
             fetch: *const $scalar,
             channels: usize,
         ) {
-            accumulate!(@ $words, $eight, $one, $($x)*, sums, rows, weights, fetch, channels)
+            let bytes = distance.wrapping_mul(size_of::<$scalar>() as isize);
+            accumulate!(@ $words, $eight, $one, $($x)*, sums, rows, bytes, weights, fetch, channels)
         }
     };
     (
         @ $words:tt, $eight:literal, $one:literal,
         $x1:literal $x2:literal $x3:literal $x4:literal $x5:literal $x6:literal $x7:literal,
-        $sums:ident, $rows:ident, $from:ident, $fetch:ident, $channels:ident
+        $sums:ident, $rows:ident, $bytes:ident, $from:ident, $fetch:ident, $channels:ident
     ) => {
         // SAFETY: the caller vouches for what is read; nothing is written to memory.
         unsafe {
             asm!(
-                "mov r8, qword ptr [rdi + 0]",
-                "mov r9, qword ptr [rdi + 8]",
-                "mov r10, qword ptr [rdi + 16]",
-                "mov r11, qword ptr [rdi + 24]",
-                "mov r12, qword ptr [rdi + 32]",
-                "mov r13, qword ptr [rdi + 40]",
+                "mov r8, rdx",
+                "add r8, qword ptr [rdi + 0]",
+                "mov r9, rdx",
+                "add r9, qword ptr [rdi + 8]",
+                "mov r10, rdx",
+                "add r10, qword ptr [rdi + 16]",
+                "mov r11, rdx",
+                "add r11, qword ptr [rdi + 24]",
+                "mov r12, rdx",
+                "add r12, qword ptr [rdi + 32]",
+                "mov r13, rdx",
+                "add r13, qword ptr [rdi + 40]",
                 "sub rcx, 8",
                 "jb 3f",
                 ".p2align 5",
                 "2:",
-                "prefetcht1 byte ptr [rax]",
+                "prefetcht1 byte ptr [rax + 0]",
                 channel!($words, 0, 0, 32),
                 channel!($words, $x1, 64, 96),
+                "prefetcht1 byte ptr [rax + 64]",
                 channel!($words, $x2, 128, 160),
                 channel!($words, $x3, 192, 224),
-                "prefetcht1 byte ptr [rax + 64]",
+                "prefetcht1 byte ptr [rax + 128]",
                 channel!($words, $x4, 256, 288),
                 channel!($words, $x5, 320, 352),
+                "prefetcht1 byte ptr [rax + 192]",
                 channel!($words, $x6, 384, 416),
                 channel!($words, $x7, 448, 480),
-                advance!($eight, 512, 128),
+                advance!($eight, 512, 256),
                 "sub rcx, 8",
                 "jae 2b",
                 "3:",
@@ -127,6 +137,7 @@ macro_rules! accumulate {
                 inout("rdi") $rows.as_ptr() => _,
                 inout("rax") $fetch => _,
                 inout("rcx") $channels => _,
+                inout("rdx") $bytes => _,
                 out("r8") _, out("r9") _, out("r10") _, out("r11") _, out("r12") _, out("r13") _,
                 inout("ymm0") $sums[0][0], inout("ymm1") $sums[0][1],
                 inout("ymm2") $sums[1][0], inout("ymm3") $sums[1][1],

@@ -18,10 +18,10 @@
 use std::arch::asm;
 use std::arch::x86_64::{__m512, __m512d};
 
-use crate::panel::{FETCH_EVERY, MAX_ROWS};
+use crate::panel::{FETCH_EVERY, RowPointers};
 
-// A line is fetched in the middle of eight channels, and another one before them.
-const _: () = assert!(FETCH_EVERY == 4);
+// Of eight channels, four have a line fetched.
+const _: () = assert!(FETCH_EVERY == 2);
 
 /// Rows of a tile.
 pub(crate) const ROWS: usize = 12;
@@ -94,23 +94,25 @@ macro_rules! accumulate {
         ///
         /// # Safety
         ///
-        /// The CPU must have AVX-512. The first rows must be readable at every channel, as must the weights.
+        /// The CPU must have AVX-512. The first rows must be readable at every channel from `distance` elements on, as must the weights.
         #[inline]
         #[target_feature(enable = "avx512f")]
         pub(crate) unsafe fn $name(
             sums: &mut [[$vector; 2]; ROWS],
-            rows: &[*const $scalar; MAX_ROWS],
+            rows: &RowPointers<$scalar>,
+            distance: isize,
             weights: *const $scalar,
             fetch: *const $scalar,
             channels: usize,
         ) {
-            accumulate!(@ $words, $eight, $one, $($x)*, sums, rows, weights, fetch, channels)
+            let bytes = distance.wrapping_mul(size_of::<$scalar>() as isize);
+            accumulate!(@ $words, $eight, $one, $($x)*, sums, rows, bytes, weights, fetch, channels)
         }
     };
     (
         @ $words:tt, $eight:literal, $one:literal,
         $x1:literal $x2:literal $x3:literal $x4:literal $x5:literal $x6:literal $x7:literal,
-        $sums:ident, $rows:ident, $from:ident, $fetch:ident, $channels:ident
+        $sums:ident, $rows:ident, $bytes:ident, $from:ident, $fetch:ident, $channels:ident
     ) => {
         // SAFETY: the caller vouches for what is read; the stack is left as it was found, and so are the two registers that may
         // not be named.
@@ -120,32 +122,46 @@ macro_rules! accumulate {
                 "push rbp",
                 "mov rbx, rax",
                 "mov rbp, rcx",
-                "mov r8, qword ptr [rdi + 0]",
-                "mov r9, qword ptr [rdi + 8]",
-                "mov r10, qword ptr [rdi + 16]",
-                "mov r11, qword ptr [rdi + 24]",
-                "mov r12, qword ptr [rdi + 32]",
-                "mov r13, qword ptr [rdi + 40]",
-                "mov r14, qword ptr [rdi + 48]",
-                "mov r15, qword ptr [rdi + 56]",
-                "mov rax, qword ptr [rdi + 64]",
-                "mov rcx, qword ptr [rdi + 72]",
-                "mov rdx, qword ptr [rdi + 80]",
-                "mov rdi, qword ptr [rdi + 88]",
+                "mov r8, rdx",
+                "add r8, qword ptr [rdi + 0]",
+                "mov r9, rdx",
+                "add r9, qword ptr [rdi + 8]",
+                "mov r10, rdx",
+                "add r10, qword ptr [rdi + 16]",
+                "mov r11, rdx",
+                "add r11, qword ptr [rdi + 24]",
+                "mov r12, rdx",
+                "add r12, qword ptr [rdi + 32]",
+                "mov r13, rdx",
+                "add r13, qword ptr [rdi + 40]",
+                "mov r14, rdx",
+                "add r14, qword ptr [rdi + 48]",
+                "mov r15, rdx",
+                "add r15, qword ptr [rdi + 56]",
+                "mov rax, rdx",
+                "add rax, qword ptr [rdi + 64]",
+                "mov rcx, rdx",
+                "add rcx, qword ptr [rdi + 72]",
+                "push qword ptr [rdi + 88]",
+                "add qword ptr [rsp], rdx",
+                "add rdx, qword ptr [rdi + 80]",
+                "pop rdi",
                 "sub rbp, 8",
                 "jb 3f",
                 "2:",
-                "prefetcht1 byte ptr [rbx]",
+                "prefetcht1 byte ptr [rbx + 0]",
                 channel!($words, 0, 0, 64),
                 channel!($words, $x1, 128, 192),
+                "prefetcht1 byte ptr [rbx + 64]",
                 channel!($words, $x2, 256, 320),
                 channel!($words, $x3, 384, 448),
-                "prefetcht1 byte ptr [rbx + 64]",
+                "prefetcht1 byte ptr [rbx + 128]",
                 channel!($words, $x4, 512, 576),
                 channel!($words, $x5, 640, 704),
+                "prefetcht1 byte ptr [rbx + 192]",
                 channel!($words, $x6, 768, 832),
                 channel!($words, $x7, 896, 960),
-                advance!($eight, 1024, 128),
+                advance!($eight, 1024, 256),
                 "sub rbp, 8",
                 "jae 2b",
                 "3:",
@@ -163,7 +179,7 @@ macro_rules! accumulate {
                 inout("rdi") $rows.as_ptr() => _,
                 inout("rax") $fetch => _,
                 inout("rcx") $channels => _,
-                out("rdx") _,
+                inout("rdx") $bytes => _,
                 out("r8") _, out("r9") _, out("r10") _, out("r11") _,
                 out("r12") _, out("r13") _, out("r14") _, out("r15") _,
                 inout("zmm0") $sums[0][0], inout("zmm1") $sums[0][1],

@@ -12,7 +12,8 @@ macro_rules! accumulate_panel {
         #[inline(always)]
         unsafe fn accumulate_panel<const ROWS: usize, const VECTORS: usize>(
             sums: &mut [[$vector; VECTORS]; ROWS],
-            rows: &[*const $scalar; crate::panel::MAX_ROWS],
+            rows: &crate::panel::RowPointers<$scalar>,
+            distance: isize,
             weights: *const $scalar,
             fetch: *const $scalar,
             channels: usize,
@@ -23,7 +24,14 @@ macro_rules! accumulate_panel {
             }
             // SAFETY: the sums have just that shape; the caller vouches for the instruction set, the rows and the weights.
             unsafe {
-                $set::$accumulate(&mut *std::ptr::from_mut(sums).cast(), rows, weights, fetch, channels);
+                $set::$accumulate(
+                    &mut *std::ptr::from_mut(sums).cast(),
+                    rows,
+                    distance,
+                    weights,
+                    fetch,
+                    channels,
+                );
             }
             true
         }

@@ -73,7 +73,7 @@ impl PanelPlan {
     pub(crate) fn overhead<T: Real>(&self, filter: &PackedFilter<T>) -> f64 {
         let of_member = |member: &Member| {
             let positions: f64 = member.spans.iter().map(|span| span.count as f64).product();
-            let per_tile = 100.0 + 25.0 * member.taps() as f64 + 80.0 * member.panels.len() as f64;
+            let per_tile = 100.0 + 25.0 * member.taps() as f64 + 40.0 * member.panels.len() as f64;
             positions / filter.kernels.panel_rows() as f64 * per_tile
         };
         let members = self.bundles.iter().flat_map(|bundle| &bundle.members);

@@ -239,7 +239,8 @@ impl<T: Real> VectorSums<'_, T> {
         let fetched = tile * fetched_by_tap::<T>(channels);
         let fetches_weights = has_next && fetched < channels * 2 * problem.filter.kernels.lanes();
         PanelTile {
-            taps: taps.pointed(),
+            rows: taps.rows(),
+            taps: taps.taps(),
             channels,
             channels_of_tap: problem.filter.in_channels,
             resume: step.block > 0,
@@ -247,7 +248,7 @@ impl<T: Real> VectorSums<'_, T> {
             distances: &positions.outputs()[piece.first..piece.first + piece.count],
             fetch: match fetches_weights {
                 true => Fetch::Weights(fetched),
-                false => Fetch::Inputs(taps.next_inputs(positions, tile)),
+                false => Fetch::Inputs(taps.next_inputs(positions, tile), piece.count * channels),
             },
         }
     }

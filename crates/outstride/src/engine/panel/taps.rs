@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use outstride_kernels::{MAX_ROWS, PanelTap, Real};
+use outstride_kernels::{MAX_ROWS, PanelTap, Real, RowPointers};
 
 use super::super::axis::{EngineAxis, Span, all_meet, meeting};
 use super::super::channels::Input;
@@ -10,36 +10,49 @@ use super::bundle::Member;
 use super::rows::{Piece, Positions};
 use super::run::Site;
 
+/// Rows of a tile, a bit each.
+type RowSet = u16;
+
+const ALL_ROWS: RowSet = RowSet::MAX;
+const _: () = assert!(MAX_ROWS <= RowSet::BITS as usize);
+
 /// The taps of a tile that meet the input, wherever the tile's rows stand.
 pub(super) struct TileTaps<T> {
-    taps: Vec<PanelTap<T>>,
-    /// How many of them are pointed somewhere.
-    count: usize,
+    /// Those of the last tile, unless all of its rows found inputs.
+    some: Vec<PanelTap>,
+    /// All taps of the member, for rows that find inputs at each of them.
+    all: Vec<PanelTap>,
+    /// Whether the last tile has all of them.
+    has_all: bool,
+    /// What the taps of the last tile read.
+    rows: Vec<RowPointers<T>>,
     /// What rows read that stand outside of what can be read.
     zeros: Vec<T>,
     /// Per axis, the taps that can meet the input.
     windows: Vec<Range<usize>>,
+    /// Per axis, of each of these taps, the rows that can read there.
+    readers: Vec<Vec<RowSet>>,
     /// Per axis, which of its window comes next.
     counter: Vec<usize>,
     /// Per axis, the task's first position among those of the filter's taps.
     begins: Vec<i64>,
     /// Per axis, between which indices of the task all taps of the member find inputs.
     inside: Vec<Span>,
-    /// How far each of them reads from a position, if there are such indices.
-    distances: Vec<isize>,
 }
 
 impl<T: Real> TileTaps<T> {
     pub(super) fn new(channels: usize) -> Self {
         TileTaps {
-            taps: Vec::new(),
-            count: 0,
+            some: Vec::new(),
+            all: Vec::new(),
+            has_all: false,
+            rows: Vec::new(),
             zeros: vec![T::default(); channels],
             windows: Vec::new(),
+            readers: Vec::new(),
             counter: Vec::new(),
             begins: Vec::new(),
             inside: Vec::new(),
-            distances: Vec::new(),
         }
     }
 
@@ -48,7 +61,7 @@ impl<T: Real> TileTaps<T> {
         self.begins.clear();
         self.begins.extend(member.spans.iter().zip(site.spans).map(|(own, task)| own.first + task.first));
         self.inside.clear();
-        self.distances.clear();
+        self.all.clear();
         for (axis, deltas) in member.deltas.iter().enumerate() {
             let there = input.readable[axis].intersect(&site.problem.axes[axis].whole_input());
             let Span { first, count } = all_meet(deltas, there);
@@ -58,44 +71,33 @@ impl<T: Real> TileTaps<T> {
         if self.inside.iter().any(|span| span.count == 0) {
             return;
         }
-        self.distances.push(0);
+        let mut distances = vec![0];
         for (axis, deltas) in member.deltas.iter().enumerate() {
-            let of_axis =
-                (0..deltas.len()).map(|tap| self.shift(member, axis, tap) as isize * input.strides[axis]);
-            let of_axis: Vec<isize> = of_axis.collect();
-            let slower = std::mem::take(&mut self.distances);
-            self.distances.extend(slower.iter().flat_map(|slow| of_axis.iter().map(move |fast| slow + fast)));
+            let of_tap = |tap: usize| self.shift(member, axis, tap) as isize * input.strides[axis];
+            let with_axis = |slow: &isize| {
+                let slow = *slow;
+                (0..deltas.len()).map(move |tap| slow + of_tap(tap)).collect::<Vec<_>>()
+            };
+            distances = distances.iter().flat_map(with_axis).collect();
         }
+        let tap = |(number, &distance): (usize, &isize)| PanelTap { rows: 0, distance, number };
+        self.all.extend(distances.iter().enumerate().map(tap));
     }
 
-    /// Points at a block of channels where all taps of all rows find inputs.
-    fn point_inside(&mut self, positions: &Positions, tile: usize, origin: *const T) {
-        let &Piece { first, count, .. } = &positions.pieces[tile];
-        let offsets = &positions.inputs()[first..first + count];
-        self.make_room(self.distances.len());
-        for (number, (tap, &distance)) in self.taps.iter_mut().zip(&self.distances).enumerate() {
-            tap.number = number;
-            point_rows(&mut tap.rows, origin.wrapping_offset(distance), offsets, &self.zeros);
-        }
+    /// What the taps of the last tile read.
+    pub(super) fn rows(&self) -> &[RowPointers<T>] {
+        &self.rows
     }
 
-    /// Makes room for so many taps.
-    fn make_room(&mut self, count: usize) {
-        self.count = count;
-        if self.taps.len() < count {
-            self.taps.resize(count, PanelTap { rows: [self.zeros.as_ptr(); MAX_ROWS], number: 0 });
-        }
+    /// The taps of the last tile.
+    pub(super) fn taps(&self) -> &[PanelTap] {
+        if self.has_all { &self.all } else { &self.some }
     }
 
-    /// The taps as they were last pointed.
-    pub(super) fn pointed(&self) -> &[PanelTap<T>] {
-        &self.taps[..self.count]
-    }
-
-    /// What the first row of the tile behind reads first, if the taps are pointed at a tile.
+    /// What the first row of the tile behind the last one reads first.
     pub(super) fn next_inputs(&self, positions: &Positions, tile: usize) -> *const T {
-        let first = self.pointed().first().map_or(self.zeros.as_ptr(), |tap| tap.rows[0]);
-        first.wrapping_offset(positions.inputs_to_next(tile))
+        let Some(tap) = self.taps().first() else { return self.zeros.as_ptr() };
+        self.rows[tap.rows][0].wrapping_offset(tap.distance + positions.inputs_to_next(tile))
     }
 
     /// Points the taps of the member last [aimed](Self::aim) with at a block of channels, leaving out the taps that find no input at
@@ -110,24 +112,33 @@ impl<T: Real> TileTaps<T> {
         block: usize,
     ) {
         let extent = positions.extent(tile);
+        let &Piece { first, count, .. } = &positions.pieces[tile];
+        let offsets = &positions.inputs()[first..first + count];
+        let origin = input.origin(block);
         let is_inside = |(extent, inside): (&Span, &Span)| inside.contains(extent);
-        if !self.distances.is_empty() && extent.iter().zip(&self.inside).all(is_inside) {
-            self.point_inside(positions, tile, input.origin(block));
+        self.has_all = !self.all.is_empty() && extent.iter().zip(&self.inside).all(is_inside);
+        self.rows.clear();
+        if self.has_all {
+            // Rows that nobody asked for read what the first one does, wherever taps move it.
+            let first = offsets.first().map_or(self.zeros.as_ptr(), |&offset| origin.wrapping_offset(offset));
+            self.rows.push(pointers(origin, offsets, ALL_ROWS, first));
             return;
         }
+        self.some.clear();
         self.windows.clear();
         self.counter.clear();
+        self.readers.resize_with(axes.len(), Vec::new);
         for (axis, of_axis) in axes.iter().enumerate() {
             let read = Span { first: extent[axis].first + self.begins[axis], ..extent[axis] };
             let window = meeting(&member.deltas[axis], read, of_axis.whole_input());
             self.counter.push(window.start);
+            self.find_readers(axis, window.clone(), member, positions, tile, input);
             self.windows.push(window);
         }
-        let count: usize = self.windows.iter().map(Range::len).product();
-        self.make_room(count);
-        let origin = input.origin(block);
-        for tap in 0..count {
-            self.point_tap(tap, member, positions, tile, input, origin);
+        for _ in 0..self.windows.iter().map(Range::len).product() {
+            let (number, distance, readers) = self.tap_at_counter(member, input);
+            self.some.push(PanelTap { rows: self.rows.len(), distance: 0, number });
+            self.rows.push(pointers(origin.wrapping_offset(distance), offsets, readers, self.zeros.as_ptr()));
             for axis in (0..axes.len()).rev() {
                 self.counter[axis] += 1;
                 if self.counter[axis] < self.windows[axis].end {
@@ -138,43 +149,43 @@ impl<T: Real> TileTaps<T> {
         }
     }
 
-    fn point_tap(
+    /// Finds the rows of a tile that can read at each of some taps of an axis.
+    fn find_readers(
         &mut self,
-        tap: usize,
+        axis: usize,
+        window: Range<usize>,
         member: &Member,
         positions: &Positions,
         tile: usize,
         input: &Input<'_, T>,
-        origin: *const T,
     ) {
-        let (mut number, mut distance, mut readable) = (0, 0isize, true);
-        for (axis, extent) in positions.extent(tile).iter().enumerate() {
-            let shift = self.shift(member, axis, self.counter[axis]);
-            number = number * member.deltas[axis].len() + self.counter[axis];
-            distance += shift as isize * input.strides[axis];
-            let of_axis = &input.readable[axis];
-            readable &= extent.first + shift >= of_axis.first && extent.end() + shift <= of_axis.end();
-        }
-        self.taps[tap].number = number;
         let &Piece { first, count, .. } = &positions.pieces[tile];
-        let offsets = &positions.inputs()[first..first + count];
-        point_rows(&mut self.taps[tap].rows, origin.wrapping_offset(distance), offsets, &self.zeros);
-        if !readable {
-            for (row, position) in (first..first + count).enumerate() {
-                if !self.is_readable(member, positions.index(position), input) {
-                    self.taps[tap].rows[row] = self.zeros.as_ptr();
-                }
+        let (extent, readable) = (positions.extent(tile)[axis], input.readable[axis]);
+        let mut readers = std::mem::take(&mut self.readers[axis]);
+        readers.clear();
+        readers.extend(window.map(|tap| {
+            let shift = self.shift(member, axis, tap);
+            if readable.contains(&Span { first: extent.first + shift, ..extent }) {
+                return ALL_ROWS;
             }
-        }
+            let reads = |row: &usize| {
+                let at = positions.index(first + row)[axis] + shift;
+                readable.first <= at && at < readable.end()
+            };
+            (0..count).filter(reads).fold(0, |rows, row| rows | 1 << row)
+        }));
+        self.readers[axis] = readers;
     }
 
-    /// Whether the tap that comes next can be read at a position.
-    fn is_readable(&self, member: &Member, index: &[i64], input: &Input<'_, T>) -> bool {
-        self.counter.iter().enumerate().all(|(axis, &tap)| {
-            let at = index[axis] + self.shift(member, axis, tap);
-            let readable = &input.readable[axis];
-            readable.first <= at && at < readable.end()
-        })
+    /// The number of the tap that comes next, how far it reads from a position, and by which rows.
+    fn tap_at_counter(&self, member: &Member, input: &Input<'_, T>) -> (usize, isize, RowSet) {
+        let (mut number, mut distance, mut readers) = (0, 0isize, ALL_ROWS);
+        for (axis, &tap) in self.counter.iter().enumerate() {
+            number = number * member.deltas[axis].len() + tap;
+            distance += self.shift(member, axis, tap) as isize * input.strides[axis];
+            readers &= self.readers[axis][tap - self.windows[axis].start];
+        }
+        (number, distance, readers)
     }
 
     /// From a position of the task to the index that a tap reads there.
@@ -183,10 +194,13 @@ impl<T: Real> TileTaps<T> {
     }
 }
 
-/// Points rows at their offsets from an origin. A kernel may compute more rows than there are.
-fn point_rows<T>(rows: &mut [*const T; MAX_ROWS], origin: *const T, offsets: &[isize], zeros: &[T]) {
-    for (row, &offset) in rows.iter_mut().zip(offsets) {
-        *row = origin.wrapping_offset(offset);
+/// Rows at their offsets from an origin; those that cannot read there, or that a kernel computes in vain, read `others`.
+fn pointers<T>(origin: *const T, offsets: &[isize], readers: RowSet, others: *const T) -> RowPointers<T> {
+    let mut rows = [others; MAX_ROWS];
+    for (row, (pointer, &offset)) in rows.iter_mut().zip(offsets).enumerate() {
+        // No branch, which could not be foreseen.
+        let reads = usize::from(readers >> row & 1 != 0);
+        *pointer = [others, origin.wrapping_offset(offset)][reads];
     }
-    rows[offsets.len()..].fill(zeros.as_ptr());
+    rows
 }

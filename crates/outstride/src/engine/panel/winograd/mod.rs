@@ -154,26 +154,25 @@ impl<T: Real> WinogradSums<'_, T> {
             };
             let mut of_panels = self.tile_panels(panels, (first, number), coming, tiles.len(), products);
             let coming_points = self.points.of(member, points[(number + 1) % points.len()]);
-            let (mut fetched_weights, mut fetched_points) = (0, 0);
+            let fetched = fetched_by_tap::<T>(channels);
+            let mut weights_to_fetch = (0..channels * 2 * kernels.lanes()).step_by(fetched.max(1));
+            let mut points_to_fetch = coming_points.chunks((fetched * panels.panels()).max(1));
             for rows in tiles.rows(kernels.panel_rows()) {
-                let mut tap =
-                    PanelTap { rows: [self.points.row(member, point, rows.start); MAX_ROWS], number: 0 };
-                for (row, tile) in tap.rows.iter_mut().zip(rows.clone()) {
+                let mut pointers = [self.points.row(member, point, rows.start); MAX_ROWS];
+                for (row, tile) in pointers.iter_mut().zip(rows.clone()) {
                     *row = self.points.row(member, point, tile);
                 }
-                let fetched = fetched_by_tap::<T>(channels);
-                let fetch = if coming.is_some() && fetched_weights < channels * 2 * kernels.lanes() {
-                    fetched_weights += fetched;
-                    Fetch::Weights(fetched_weights - fetched)
-                } else {
-                    fetched_points += panels.panels() * fetched;
-                    Fetch::Inputs(
-                        coming_points.as_ptr().wrapping_add(fetched_points - panels.panels() * fetched),
-                    )
+                let fetch = match weights_to_fetch.next().filter(|_| coming.is_some()) {
+                    Some(from) => Fetch::Weights(from),
+                    None => {
+                        let points = points_to_fetch.next().unwrap_or_default();
+                        Fetch::Inputs(points.as_ptr(), points.len())
+                    }
                 };
                 for as_wide in of_panels.chunk_by_mut(|one, next| one.vectors == next.vectors) {
                     let tile = PanelTile {
-                        taps: &[tap],
+                        rows: &[pointers],
+                        taps: &[PanelTap { rows: 0, distance: 0, number: 0 }],
                         channels,
                         channels_of_tap: channels,
                         resume: false,
