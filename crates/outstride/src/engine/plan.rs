@@ -405,8 +405,10 @@ fn tile_cycles<T: Real>(
     };
     let (grain, parts) = (filter.grain(), filter.grain().parts());
     let compute = plan.executed(axes, filter) * grain.products() / per_cycle;
-    // Two bytes a part instead of four, and a third of their way weights are fetched while others are multiplied.
-    compute + around_panels(axes, filter, strides, plan, 0.4 + 0.3 * parts as f64, 0.35 * parts as f64)
+    // Two bytes a part instead of four, and a third of their way weights are fetched while others are multiplied, but in the first
+    // pass, which knows least of what comes.
+    let weight_size = 0.35 + 0.2 / plan.passes().max(1) as f64;
+    compute + around_panels(axes, filter, strides, plan, 0.4 + 0.3 * parts as f64, weight_size * parts as f64)
 }
 
 fn winograd_cycles<T: Real>(
