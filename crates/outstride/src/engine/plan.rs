@@ -383,7 +383,9 @@ fn panel_cycles<T: Real>(
     let share = if filter.widest_panel() == 1 { 0.5 } else { 0.93 };
     let compute = plan.executed(axes, filter) / (2 * filter.kernels.lanes()) as f64 / share;
     let copy = if plan.is_in_place() { 0.0 } else { 0.5 };
-    compute + plan.overhead(filter) + around_panels(axes, filter, strides, plan, copy, 1.0)
+    // But for the first pass, a part of the weights' way is gone while others are multiplied.
+    let weight_size = 0.6 + 0.4 / plan.passes().max(1) as f64;
+    compute + plan.overhead(filter) + around_panels(axes, filter, strides, plan, copy, weight_size)
 }
 
 fn tile_cycles<T: Real>(
@@ -422,7 +424,9 @@ fn winograd_cycles<T: Real>(
     let compute = plan.executed(axes, filter) / (2.0 * lanes) / 0.9;
     let Transformed { points, products } = plan.transformed(filter);
     // Their additions are few: what counts is the way of the bytes through the caches, whatever the vectors.
-    let transforms = 0.375 * (points + products) * size_of::<T>() as f64;
+    let bytes = (points + products) * size_of::<T>() as f64;
+    let stay_near = bytes / (plan.members() * filter.groups) as f64 <= CACHED_BYTES as f64;
+    let transforms = bytes * if stay_near { 0.2 } else { 0.375 };
     let larger = filter.winograd.as_ref().map_or(0, WinogradWeights::bytes) as f64 / filter.bytes() as f64;
     // Three quarters of their way, weights are fetched while others are multiplied.
     compute + transforms + around_panels(axes, filter, strides, plan, 0.5, larger / 4.0)

@@ -4,7 +4,7 @@ use outstride_kernels::{Real, TILE_ROWS};
 
 use super::super::axis::{EngineAxis, Span};
 use super::super::pack::PackedFilter;
-use super::bundle::Member;
+use super::bundle::{Bundle, Member};
 use super::winograd::transforms;
 use super::{Arithmetic, PanelPlan, panels_of};
 
@@ -71,13 +71,19 @@ impl PanelPlan {
 
     /// Cycles spent on pointing taps and on calling kernels.
     pub(crate) fn overhead<T: Real>(&self, filter: &PackedFilter<T>) -> f64 {
-        let of_member = |member: &Member| {
-            let positions: f64 = member.spans.iter().map(|span| span.count as f64).product();
-            let per_tile = 100.0 + 25.0 * member.taps() as f64 + 40.0 * member.panels.len() as f64;
-            positions / filter.kernels.panel_rows() as f64 * per_tile
+        let rows = filter.kernels.panel_rows();
+        let of_bundle = |bundle: &Bundle| {
+            let rows_of_box = self.positions_of_box().next_multiple_of(rows) * bundle.members.len();
+            let passes = bundle.panels().div_ceil(self.panels_at_once(filter, bundle, rows_of_box));
+            let of_member = |member: &Member| {
+                let positions: f64 = member.spans.iter().map(|span| span.count as f64).product();
+                let pointing = (100.0 + 25.0 * member.taps() as f64) * passes as f64;
+                positions / rows as f64 * (pointing + 40.0 * member.panels.len() as f64)
+            };
+            bundle.members.iter().map(of_member).sum::<f64>()
         };
-        let members = self.bundles.iter().flat_map(|bundle| &bundle.members);
-        members.map(of_member).sum::<f64>() * (self.blocks.iter().len() * filter.groups) as f64
+        let once = self.bundles.iter().map(of_bundle).sum::<f64>();
+        once * (self.blocks.iter().len() * filter.groups) as f64
     }
 }
 

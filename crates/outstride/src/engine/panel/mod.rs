@@ -191,6 +191,11 @@ impl PanelPlan {
         self.boxes.len()
     }
 
+    /// Phases, or sets of phases, that have panels of their own. At least one.
+    pub(crate) fn members(&self) -> usize {
+        self.bundles.iter().map(|bundle| bundle.members.len()).sum::<usize>().max(1)
+    }
+
     /// Positions, of every phase, that a task computes one phase after the other.
     pub(crate) fn positions_of_box(&self) -> usize {
         self.boxes.largest().map_or(0, |counts| counts.iter().product())
