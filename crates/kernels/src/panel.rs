@@ -110,8 +110,9 @@ pub enum PanelSums {
 ///
 /// # Safety
 ///
-/// The CPU must have `S`'s instruction set. Each of the first `ROWS` row pointers must be readable at every channel of every tap; panels must have
-/// weights of `channels · VECTORS · LANES` elements wherever a tap's begin. Rows must have somewhere to go that nobody else writes to.
+/// The CPU must have `S`'s instruction set. Each of the first `ROWS` row pointers of every tap must be readable at every channel, at
+/// the tap's distance; panels must have weights of `channels · VECTORS · LANES` elements wherever a tap's begin. Rows must have
+/// somewhere to go that nobody else writes to.
 #[inline(always)]
 pub(crate) unsafe fn panel<S: Simd, const ROWS: usize, const VECTORS: usize>(
     tile: &PanelTile<'_, S::Scalar>,

@@ -8,7 +8,7 @@
 //! | ymm0 … ymm11 | the sums, row by row |
 //! | ymm12, ymm13 | a channel's weights |
 //! | ymm14, ymm15 | a row's input in all lanes |
-//! | r8 … r13 | the rows' inputs |
+//! | r8 … r13 | the rows' inputs, found by rdi and rdx |
 //! | rsi, rax | the weights, and what is fetched |
 //! | rcx | the channels that are left |
 
@@ -70,7 +70,8 @@ macro_rules! accumulate {
         ///
         /// # Safety
         ///
-        /// The CPU must have AVX2 and FMA. The first rows must be readable at every channel from `distance` elements on, as must the weights.
+        /// The CPU must have AVX2 and FMA. The weights must be readable at every channel, as must the first rows from `distance`
+        /// elements on.
         #[inline]
         #[target_feature(enable = "avx2,fma")]
         pub(crate) unsafe fn $name(
@@ -93,18 +94,12 @@ macro_rules! accumulate {
         // SAFETY: the caller vouches for what is read; nothing is written to memory.
         unsafe {
             asm!(
-                "mov r8, rdx",
-                "add r8, qword ptr [rdi + 0]",
-                "mov r9, rdx",
-                "add r9, qword ptr [rdi + 8]",
-                "mov r10, rdx",
-                "add r10, qword ptr [rdi + 16]",
-                "mov r11, rdx",
-                "add r11, qword ptr [rdi + 24]",
-                "mov r12, rdx",
-                "add r12, qword ptr [rdi + 32]",
-                "mov r13, rdx",
-                "add r13, qword ptr [rdi + 40]",
+                point_at_row!("r8", 0),
+                point_at_row!("r9", 8),
+                point_at_row!("r10", 16),
+                point_at_row!("r11", 24),
+                point_at_row!("r12", 32),
+                point_at_row!("r13", 40),
                 "sub rcx, 8",
                 "jb 3f",
                 ".p2align 5",

@@ -94,7 +94,8 @@ macro_rules! accumulate {
         ///
         /// # Safety
         ///
-        /// The CPU must have AVX-512. The first rows must be readable at every channel from `distance` elements on, as must the weights.
+        /// The CPU must have AVX-512. The weights must be readable at every channel, as must the first rows from `distance`
+        /// elements on.
         #[inline]
         #[target_feature(enable = "avx512f")]
         pub(crate) unsafe fn $name(
@@ -122,26 +123,16 @@ macro_rules! accumulate {
                 "push rbp",
                 "mov rbx, rax",
                 "mov rbp, rcx",
-                "mov r8, rdx",
-                "add r8, qword ptr [rdi + 0]",
-                "mov r9, rdx",
-                "add r9, qword ptr [rdi + 8]",
-                "mov r10, rdx",
-                "add r10, qword ptr [rdi + 16]",
-                "mov r11, rdx",
-                "add r11, qword ptr [rdi + 24]",
-                "mov r12, rdx",
-                "add r12, qword ptr [rdi + 32]",
-                "mov r13, rdx",
-                "add r13, qword ptr [rdi + 40]",
-                "mov r14, rdx",
-                "add r14, qword ptr [rdi + 48]",
-                "mov r15, rdx",
-                "add r15, qword ptr [rdi + 56]",
-                "mov rax, rdx",
-                "add rax, qword ptr [rdi + 64]",
-                "mov rcx, rdx",
-                "add rcx, qword ptr [rdi + 72]",
+                point_at_row!("r8", 0),
+                point_at_row!("r9", 8),
+                point_at_row!("r10", 16),
+                point_at_row!("r11", 24),
+                point_at_row!("r12", 32),
+                point_at_row!("r13", 40),
+                point_at_row!("r14", 48),
+                point_at_row!("r15", 56),
+                point_at_row!("rax", 64),
+                point_at_row!("rcx", 72),
                 "push qword ptr [rdi + 88]",
                 "add qword ptr [rsp], rdx",
                 "add rdx, qword ptr [rdi + 80]",

@@ -3,6 +3,13 @@
 //! Multiply-adds alone take two instructions a cycle, so that whatever else a channel costs has to fit beside them: compilers add
 //! a tenth to the time of these loops, by addresses that they compute or reload and by the registers they choose.
 
+/// Has a register point at a row: so many bytes behind `rdi` is its address, and `rdx` is how far from there it reads.
+macro_rules! point_at_row {
+    ($register:literal, $place:literal) => {
+        concat!("mov ", $register, ", rdx\nadd ", $register, ", qword ptr [rdi + ", $place, "]")
+    };
+}
+
 pub(super) mod avx2;
 pub(super) mod avx512;
 

@@ -109,12 +109,17 @@ impl<'a, T: Real> PanelGroup<'a, T> {
     }
 
     pub(super) fn panel(&self, panel: usize, member: usize) -> &Prepared<'a, T> {
-        &self.panels[panel * self.members + member]
+        &self.panels[self.index(panel, member)]
     }
 
     /// Where a tile's sums begin.
     pub(super) fn place(&self, panel: usize, member: usize, tile: usize) -> usize {
-        ((panel * self.members + member) * self.tiles + tile) * self.tile_len
+        (self.index(panel, member) * self.tiles + tile) * self.tile_len
+    }
+
+    /// Of a panel of a member, among those of all.
+    fn index(&self, panel: usize, member: usize) -> usize {
+        panel * self.members + member
     }
 
     /// Where the sums go if they are stored position by position, `[panel][member]`.
@@ -151,8 +156,7 @@ impl<T: Real> VectorSums<'_, T> {
             if step.block == 0 {
                 taps.aim(self.site, member, self.input);
             }
-            let stores_of_member = || stores.iter().skip(step.member).step_by(panels.members);
-            let mut of_panels = self.tile_panels(panels, step, next, stores_of_member(), sums);
+            let mut of_panels = self.tile_panels(panels, step, next, stores, sums);
             for (tile, piece) in positions.pieces.iter().enumerate() {
                 taps.point(&problem.axes, member, positions, tile, self.input, step.block);
                 let panel_tile = self.panel_tile(step, tile, next.is_some(), taps, panels.tile_len);
@@ -170,7 +174,7 @@ impl<T: Real> VectorSums<'_, T> {
                         let prepared = panels.panel(number, step.member);
                         let sums = &mut of_panel.sums[panel_tile.place..][..panels.tile_len];
                         self.finish_tile(member, prepared, tile, of_panel.became, sums);
-                        if let Some(store) = stores_of_member().nth(number) {
+                        if let Some(store) = stores.get(panels.index(number, step.member)) {
                             store.store(tile..tile + 1, tile, sums, panels.tile_len);
                         }
                     }
@@ -194,7 +198,7 @@ impl<T: Real> VectorSums<'_, T> {
         panels: &PanelGroup<'s, T>,
         step: Step,
         next: Option<(&PanelGroup<'_, T>, Step)>,
-        mut stores: impl Iterator<Item = &'s PositionStore<'s, T>>,
+        stores: &'s [PositionStore<'s, T>],
         sums: &'s mut [T],
     ) -> Vec<TilePanel<'s, T>> {
         let len = panels.len_of_one();
@@ -211,7 +215,10 @@ impl<T: Real> VectorSums<'_, T> {
                 next: next.unwrap_or(weights.as_ptr()),
                 sums: &mut sums[step.member * len..][..len],
                 bias: self.is_last(step).then_some(prepared.bias),
-                to: stores.next().filter(|_| self.is_last(step)).and_then(PositionStore::output_rows),
+                to: stores
+                    .get(panels.index(number, step.member))
+                    .filter(|_| self.is_last(step))
+                    .and_then(PositionStore::output_rows),
                 became: PanelSums::Kept,
             }
         };
@@ -246,9 +253,10 @@ impl<T: Real> VectorSums<'_, T> {
             resume: step.block > 0,
             place: tile * tile_len,
             distances: &positions.outputs()[piece.first..piece.first + piece.count],
-            fetch: match fetches_weights {
-                true => Fetch::Weights(fetched),
-                false => Fetch::Inputs(taps.next_inputs(positions, tile), piece.count * channels),
+            fetch: if fetches_weights {
+                Fetch::Weights(fetched)
+            } else {
+                Fetch::Inputs(taps.next_inputs(positions, tile), piece.count * channels)
             },
         }
     }

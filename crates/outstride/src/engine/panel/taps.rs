@@ -71,17 +71,17 @@ impl<T: Real> TileTaps<T> {
         if self.inside.iter().any(|span| span.count == 0) {
             return;
         }
-        let mut distances = vec![0];
+        let tap = |number, distance| PanelTap { rows: 0, distance, number };
+        self.all.push(tap(0, 0));
         for (axis, deltas) in member.deltas.iter().enumerate() {
-            let of_tap = |tap: usize| self.shift(member, axis, tap) as isize * input.strides[axis];
-            let with_axis = |slow: &isize| {
-                let slow = *slow;
-                (0..deltas.len()).map(move |tap| slow + of_tap(tap)).collect::<Vec<_>>()
-            };
-            distances = distances.iter().flat_map(with_axis).collect();
+            let slower = self.all.len();
+            self.all.resize(slower * deltas.len(), tap(0, 0));
+            // From the end, so that none of the slower ones is overwritten before it was read.
+            for number in (0..self.all.len()).rev() {
+                let distance = self.shift(member, axis, number % deltas.len()) as isize * input.strides[axis];
+                self.all[number] = tap(number, self.all[number / deltas.len()].distance + distance);
+            }
         }
-        let tap = |(number, &distance): (usize, &isize)| PanelTap { rows: 0, distance, number };
-        self.all.extend(distances.iter().enumerate().map(tap));
     }
 
     /// What the taps of the last tile read.

@@ -106,6 +106,11 @@ pub(super) fn product_rows(tiles: usize) -> usize {
     tiles + MAX_ROWS
 }
 
+/// Where the products of the point of some number begin among those of a panel, so wide.
+fn place_of_point(number: usize, tiles: usize, width: usize) -> usize {
+    number * product_rows(tiles) * width
+}
+
 impl<T: Real> WinogradSums<'_, T> {
     /// Computes and activates the sums of a panel group, and stores them at once if there are `stores` for every panel and
     /// member. Meanwhile it has the weights of its next step fetched, and at last those of the group that begins with
@@ -210,7 +215,7 @@ impl<T: Real> WinogradSums<'_, T> {
                 vectors,
                 weights,
                 next: next.unwrap_or(weights),
-                sums: &mut products[number * product_rows(tiles) * vectors * lanes..],
+                sums: &mut products[place_of_point(number, tiles, vectors * lanes)..],
                 bias: None,
                 to: None,
                 became: PanelSums::Kept,
@@ -223,7 +228,7 @@ impl<T: Real> WinogradSums<'_, T> {
     /// Where the products of a panel, so wide, begin at the point of some number.
     fn place_of_products(&self, (panel, number): (usize, usize), tiles: usize, width: usize) -> usize {
         let columns = 2 * self.site.problem.filter.kernels.lanes();
-        products_len(self.weights.scheme(), panel, tiles, columns) + number * product_rows(tiles) * width
+        products_len(self.weights.scheme(), panel, tiles, columns) + place_of_point(number, tiles, width)
     }
 
     /// Makes sums of the products of a panel and member, and stores them if there is a way.
