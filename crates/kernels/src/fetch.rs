@@ -27,3 +27,15 @@ pub(crate) fn fetch<T>(from: *const T) {
     #[cfg(not(target_arch = "x86_64"))]
     let _ = from;
 }
+
+/// A line, into the first-level cache, where it is about to be written.
+#[inline(always)]
+pub(crate) fn fetch_to_write<T>(to: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: CPUs that do not know the instruction take it for none.
+    unsafe {
+        std::arch::asm!("prefetchw byte ptr [{}]", in(reg) to, options(nostack, preserves_flags, readonly));
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = to;
+}

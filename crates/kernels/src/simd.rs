@@ -3,7 +3,7 @@
 
 use bytemuck::Zeroable;
 
-use crate::panel::RowPointers;
+use crate::panel::{OutputsAhead, PAIR_ROWS, PairSums, RowPointers};
 
 /// A scalar the kernels compute in.
 pub trait Scalar:
@@ -164,5 +164,27 @@ pub(crate) trait Simd: Copy + 'static {
         _channels: usize,
     ) -> bool {
         false
+    }
+
+    /// Whether it has a loop for two panels together.
+    const PAIRS: bool = false;
+
+    /// Whether rows of panels that will not stay in the caches are better written past them. Where tiles are done sooner, these stores
+    /// take up the places of lines that come from the second-level cache.
+    const STREAMS_PANELS: bool = true;
+
+    /// Adds the products of all channels of a tap to the sums of half a tile of two panels, as
+    /// [`accumulate_panel`](Self::accumulate_panel) does.
+    #[inline(always)]
+    unsafe fn accumulate_pair(
+        _sums: &mut PairSums<Self::Vector>,
+        _rows: &[*const Self::Scalar; PAIR_ROWS],
+        _distance: isize,
+        _weights: [*const Self::Scalar; 2],
+        _fetch: *const Self::Scalar,
+        _outputs: &OutputsAhead<Self::Scalar>,
+        _channels: usize,
+    ) {
+        unreachable!("there is no such loop")
     }
 }

@@ -251,8 +251,10 @@ impl<S: Simd> Target<S> for PanelRows<'_, S::Scalar> {
         let to = self.to.first.wrapping_offset(self.distances[number]).wrapping_add(column);
         // SAFETY: the caller vouches for the instruction set and the rows; the mask leaves out what is behind their columns.
         unsafe {
-            let [least, greatest] = self.to.bounds;
-            let values = S::at_most(S::at_least(sums, S::splat(least)), S::splat(greatest));
+            let values = match self.to.bounds {
+                Some([least, greatest]) => S::at_most(S::at_least(sums, S::splat(least)), S::splat(greatest)),
+                None => sums,
+            };
             let columns = self.to.columns.saturating_sub(column);
             if columns < S::LANES {
                 S::store_masked(to, values, S::mask(0, columns));

@@ -154,19 +154,24 @@ impl<'a, T: Real> Output<'a, T> {
         unsafe { store(source.as_ptr(), pitch, len, self.at(first), distances) }
     }
 
-    /// Where rows of `columns` elements begin, from which they are these distances away, so that kernels can write them as
-    /// they compute them. None if the memory is of another type than they compute in.
+    /// Where rows of `columns` elements begin, from which they are distances between the `least` and the `most` away, so that kernels
+    /// can write them as they compute them. None if the memory is of another type than they compute in.
     ///
     /// # Panics
     ///
     /// If an element would lie outside the memory.
-    pub fn rows(&self, first: isize, distances: &[isize], columns: usize) -> Option<OutputRows<'_, T>> {
-        if self.dtype() != T::DTYPE || distances.is_empty() {
+    pub fn rows(
+        &self,
+        first: isize,
+        (least, most): (isize, isize),
+        columns: usize,
+    ) -> Option<OutputRows<'_, T>> {
+        if self.dtype() != T::DTYPE {
             return None;
         }
-        self.check_rows(first, range_of(distances), columns);
-        let bounds = [f64::NEG_INFINITY, f64::INFINITY].map(T::from_f64);
-        Some(OutputRows { first: self.at(first).cast(), columns, bounds, stream: false, memory: PhantomData })
+        self.check_rows(first, (least, most), columns);
+        let first = self.at(first).cast();
+        Some(OutputRows { first, columns, bounds: None, stream: false, memory: PhantomData })
     }
 
     /// The type of the memory.
@@ -213,7 +218,7 @@ impl<'a, T: Real> Output<'a, T> {
 pub struct OutputRows<'a, T> {
     pub(crate) first: *mut T,
     pub(crate) columns: usize,
-    pub(crate) bounds: [T; 2],
+    pub(crate) bounds: Option<[T; 2]>,
     pub(crate) stream: bool,
     memory: PhantomData<&'a mut [T]>,
 }
@@ -221,7 +226,7 @@ pub struct OutputRows<'a, T> {
 impl<T> OutputRows<'_, T> {
     /// The same, with values brought within bounds.
     pub fn within(self, bounds: [T; 2]) -> Self {
-        OutputRows { bounds, ..self }
+        OutputRows { bounds: Some(bounds), ..self }
     }
 
     /// The same, with whole vectors going past the caches if `stream`: then, who writes must [`settle`] before another thread may

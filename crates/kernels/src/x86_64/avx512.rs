@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::panel_loop::accumulate_panel;
+use super::panel_loop::{accumulate_pair, accumulate_panel};
 use crate::simd::Simd;
 use crate::storage::convert_itself;
 
@@ -141,6 +141,7 @@ impl Simd for Avx512F32 {
     }
 
     accumulate_panel!(avx512::accumulate_f32, f32, __m512);
+    accumulate_pair!(avx512_pair::accumulate_f32, f32, __m512);
 }
 
 /// 8 lanes of f64.
@@ -279,6 +280,7 @@ impl Simd for Avx512F64 {
     }
 
     accumulate_panel!(avx512::accumulate_f64, f64, __m512d);
+    accumulate_pair!(avx512_pair::accumulate_f64, f64, __m512d);
 }
 
 convert_itself! {

@@ -87,5 +87,10 @@ fn non_finite_values_stay_where_they_belong() {
             check::<bf16>(&mut numbers, &layer, Some(special));
             check::<f16>(&mut numbers, &layer, Some(special));
         }
+        for _ in 0..40 {
+            let layer = Layer::draw(&mut numbers, 1);
+            check::<f32>(&mut numbers, &layer, Some(special));
+            check::<f64>(&mut numbers, &layer, Some(special));
+        }
     }
 }

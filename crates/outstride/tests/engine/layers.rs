@@ -79,7 +79,7 @@ impl Layer {
         let channels = |numbers: &mut Numbers| match (depthwise, scale) {
             (true, _) => 1,
             (_, 0) => 1 + numbers.below(5),
-            _ => numbers.pick(&[1, 2, 3, 7, 13, 16, 21, 33, 40]),
+            _ => numbers.pick(&[1, 2, 3, 7, 13, 16, 21, 33, 40, 70, 100]),
         };
         let (in_channels, out_channels) = (channels(numbers) * groups, channels(numbers) * groups);
         let mut layer = Layer {

@@ -12,6 +12,7 @@ macro_rules! point_at_row {
 
 pub(super) mod avx2;
 pub(super) mod avx512;
+pub(super) mod avx512_pair;
 
 /// The method of [`Simd`](crate::simd::Simd) that leaves tiles of an instruction set's shape to its loop.
 macro_rules! accumulate_panel {
@@ -45,3 +46,28 @@ macro_rules! accumulate_panel {
     };
 }
 pub(super) use accumulate_panel;
+
+/// What [`Simd`](crate::simd::Simd) says of an instruction set's loop for two panels together.
+macro_rules! accumulate_pair {
+    ($set:ident::$accumulate:ident, $scalar:ty, $vector:ty) => {
+        const PAIRS: bool = true;
+        const STREAMS_PANELS: bool = false;
+
+        #[inline(always)]
+        unsafe fn accumulate_pair(
+            sums: &mut crate::panel::PairSums<$vector>,
+            rows: &[*const $scalar; crate::panel::PAIR_ROWS],
+            distance: isize,
+            weights: [*const $scalar; 2],
+            fetch: *const $scalar,
+            outputs: &crate::panel::OutputsAhead<$scalar>,
+            channels: usize,
+        ) {
+            // SAFETY: the caller vouches for the instruction set, the rows and the weights.
+            unsafe {
+                super::panel_loop::$set::$accumulate(sums, rows, distance, weights, fetch, outputs, channels)
+            }
+        }
+    };
+}
+pub(super) use accumulate_pair;

@@ -169,6 +169,13 @@ impl Positions {
         self.inputs.get_or_init(|| self.distances(&self.layout.input_strides))
     }
 
+    /// Between which distances from the output of the first position those of all lie.
+    pub(super) fn output_range(&self) -> (isize, isize) {
+        let Layout { counts, output_strides, .. } = &self.layout;
+        let ends = counts.iter().zip(output_strides).map(|(&count, stride)| (count as isize - 1) * stride);
+        ends.fold((0, 0), |(least, most), end| (least + end.min(0), most + end.max(0)))
+    }
+
     /// Per position, how far its outputs lie from those of the first.
     pub(super) fn outputs(&self) -> &[isize] {
         self.outputs.get_or_init(|| self.distances(&self.layout.output_strides))

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use outstride_kernels::{FINISHED_COLUMNS, OutputRows, Real, RowsTarget};
+use outstride_kernels::{FINISHED_COLUMNS, OutputRows, Real, RowsTarget, UNBOUNDED};
 
 use super::super::axis::Span;
 use super::super::pack::Segment;
@@ -52,13 +52,16 @@ impl<'a, T: Real> PositionStore<'a, T> {
         }
         let rows = match runs[..] {
             [Run { column: 0, len, offset, stride: 1 }] if !member.shared && prepared.scales.is_none() => {
-                problem.y.rows(base + offset, site.positions.outputs(), len)
+                problem.y.rows(base + offset, site.positions.output_range(), len)
             }
             _ => None,
         };
-        let rows = rows.zip(problem.finish.bounds()).map(|(rows, (min, max))| {
-            let bounds = [min, max].map(|bound| T::from_f64(bound.into()));
-            rows.within(bounds).streamed(problem.stream)
+        let rows = rows.zip(problem.finish.bounds()).map(|(rows, bounds)| {
+            let rows = rows.streamed(problem.stream);
+            if bounds == UNBOUNDED {
+                return rows;
+            }
+            rows.within([bounds.0, bounds.1].map(|bound| T::from_f64(bound.into())))
         });
         PositionStore { site, member, width: prepared.width(), runs, base, shared, rows }
     }

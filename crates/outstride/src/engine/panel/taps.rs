@@ -121,7 +121,7 @@ impl<T: Real> TileTaps<T> {
         if self.has_all {
             // Rows that nobody asked for read what the first one does, wherever taps move it.
             let first = offsets.first().map_or(self.zeros.as_ptr(), |&offset| origin.wrapping_offset(offset));
-            self.rows.push(pointers(origin, offsets, ALL_ROWS, first));
+            push_rows(&mut self.rows, origin, offsets, ALL_ROWS, first);
             return;
         }
         self.some.clear();
@@ -138,7 +138,8 @@ impl<T: Real> TileTaps<T> {
         for _ in 0..self.windows.iter().map(Range::len).product() {
             let (number, distance, readers) = self.tap_at_counter(member, input);
             self.some.push(PanelTap { rows: self.rows.len(), distance: 0, number });
-            self.rows.push(pointers(origin.wrapping_offset(distance), offsets, readers, self.zeros.as_ptr()));
+            let (origin, zeros) = (origin.wrapping_offset(distance), self.zeros.as_ptr());
+            push_rows(&mut self.rows, origin, offsets, readers, zeros);
             for axis in (0..axes.len()).rev() {
                 self.counter[axis] += 1;
                 if self.counter[axis] < self.windows[axis].end {
@@ -194,13 +195,21 @@ impl<T: Real> TileTaps<T> {
     }
 }
 
-/// Rows at their offsets from an origin; those that cannot read there, or that a kernel computes in vain, read `others`.
-fn pointers<T>(origin: *const T, offsets: &[isize], readers: RowSet, others: *const T) -> RowPointers<T> {
-    let mut rows = [others; MAX_ROWS];
-    for (row, (pointer, &offset)) in rows.iter_mut().zip(offsets).enumerate() {
+/// Adds rows at their offsets from an origin; those that cannot read there, or that a kernel computes in vain, read `others`.
+fn push_rows<T>(
+    rows: &mut Vec<RowPointers<T>>,
+    origin: *const T,
+    offsets: &[isize],
+    readers: RowSet,
+    others: *const T,
+) {
+    rows.push([others; MAX_ROWS]);
+    let Some(pushed) = rows.last_mut() else { return };
+    // In place: whoever copies them reads back several short stores at once, and so waits until all stores before have reached the
+    // cache, those of the last outputs among them.
+    for (row, (pointer, &offset)) in pushed.iter_mut().zip(offsets).enumerate() {
         // No branch, which could not be foreseen.
         let reads = usize::from(readers >> row & 1 != 0);
         *pointer = [others, origin.wrapping_offset(offset)][reads];
     }
-    rows
 }

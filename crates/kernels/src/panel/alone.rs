@@ -1,0 +1,58 @@
+//! A tile of one panel.
+
+use super::channels::accumulate_tap;
+use super::rows::{fetch_rows, write};
+use super::sums::{add_bias, keep, loaded, zeros};
+use super::{PanelRows, PanelSums, PanelTile, RowPointers, TilePanel, to_fetch};
+use crate::simd::Simd;
+
+/// Computes a tile of the panel of some number.
+///
+/// # Safety
+///
+/// As [`panel`](super::panel).
+#[inline(always)]
+pub(super) unsafe fn alone<S: Simd, const ROWS: usize, const VECTORS: usize>(
+    tile: &PanelTile<'_, S::Scalar>,
+    number: usize,
+    panel: &mut TilePanel<'_, S::Scalar>,
+) {
+    let width = VECTORS * S::LANES;
+    let out = &mut panel.sums[tile.place..][..ROWS * width];
+    assert!(panel.bias.is_none_or(|bias| bias.len() >= width));
+    let out = out.as_mut_ptr();
+    if let Some(to) = panel.to {
+        fetch_rows::<S, VECTORS>(to, tile.distances);
+    }
+    // SAFETY: the caller vouches for the instruction set, the rows and the weights; bias and out were just checked.
+    panel.became = unsafe {
+        let mut sums =
+            if tile.resume { loaded::<S, ROWS, VECTORS>(out) } else { zeros::<S, ROWS, VECTORS>() };
+        for (index, tap) in tile.taps.iter().enumerate() {
+            let weights = panel.weights.add(tap.number * tile.channels_of_tap * width);
+            let fetch = to_fetch::<S, VECTORS>(tile, number, index, panel);
+            let rows = &tile.rows[tap.rows];
+            if !S::accumulate_panel(&mut sums, rows, tap.distance, weights, fetch, tile.channels) {
+                let rows = moved(rows, tap.distance);
+                accumulate_tap::<S, ROWS, VECTORS>(&mut sums, &rows, weights, fetch, tile.channels);
+            }
+        }
+        let finite = add_bias::<S, ROWS, VECTORS>(&mut sums, panel.bias);
+        match panel.to.filter(|_| finite) {
+            Some(to) => {
+                write::<S, ROWS, VECTORS>(&mut sums, &PanelRows { to, distances: tile.distances });
+                PanelSums::Written
+            }
+            None => {
+                keep::<S, ROWS, VECTORS>(&sums, out);
+                if finite { PanelSums::Kept } else { PanelSums::NotFinite }
+            }
+        }
+    };
+}
+
+/// Rows so many elements further on.
+#[inline(always)]
+fn moved<T>(rows: &RowPointers<T>, distance: isize) -> RowPointers<T> {
+    rows.map(|row| row.wrapping_offset(distance))
+}
