@@ -169,10 +169,6 @@ pub(crate) trait Simd: Copy + 'static {
     /// Whether it has a loop for two panels together.
     const PAIRS: bool = false;
 
-    /// Whether rows of panels that will not stay in the caches are better written past them. Where tiles are done sooner, these stores
-    /// take up the places of lines that come from the second-level cache.
-    const STREAMS_PANELS: bool = true;
-
     /// Adds the products of all channels of a tap to the sums of half a tile of two panels, as
     /// [`accumulate_panel`](Self::accumulate_panel) does.
     #[inline(always)]

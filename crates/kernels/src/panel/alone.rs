@@ -21,7 +21,7 @@ pub(super) unsafe fn alone<S: Simd, const ROWS: usize, const VECTORS: usize>(
     let out = &mut panel.sums[tile.place..][..ROWS * width];
     assert!(panel.bias.is_none_or(|bias| bias.len() >= width));
     let out = out.as_mut_ptr();
-    if let Some(to) = panel.to {
+    if let Some(to) = panel.to.filter(|to| !to.stream) {
         fetch_rows::<S, VECTORS>(to, tile.distances);
     }
     // SAFETY: the caller vouches for the instruction set, the rows and the weights; bias and out were just checked.
@@ -40,7 +40,8 @@ pub(super) unsafe fn alone<S: Simd, const ROWS: usize, const VECTORS: usize>(
         let finite = add_bias::<S, ROWS, VECTORS>(&mut sums, panel.bias);
         match panel.to.filter(|_| finite) {
             Some(to) => {
-                write::<S, ROWS, VECTORS>(&mut sums, &PanelRows { to, distances: tile.distances });
+                let rows = PanelRows { to, distances: tile.distances };
+                write::<S, ROWS, VECTORS>(&mut sums, &rows, to.stream);
                 PanelSums::Written
             }
             None => {

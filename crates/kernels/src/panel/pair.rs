@@ -66,8 +66,8 @@ pub(super) unsafe fn pair<S: Simd>(
                 let fetch = to_fetch::<S, 2>(tile, number + half, index, &panels[half]);
                 let outputs = match panels[0].to {
                     Some(to) if index + 1 == tile.taps.len() => OutputsAhead::of(to.first, distances),
-                    // What is near already costs the least.
-                    _ => OutputsAhead::of(weights[0], &[0]),
+                    // What is near already costs the least, if no other thread reads it.
+                    _ => OutputsAhead::of(out[0], &[0]),
                 };
                 let rows = &tile.rows[tap.rows].as_chunks().0[half];
                 S::accumulate_pair(&mut sums, rows, tap.distance, weights, fetch, &outputs, tile.channels);
@@ -103,7 +103,7 @@ unsafe fn finish_half<S: Simd>(
         let finite = add_bias::<S, PAIR_ROWS, 2>(sums, panel.bias);
         match panel.to {
             Some(to) if finite => {
-                write::<S, PAIR_ROWS, 2>(sums, &PanelRows { to, distances });
+                write::<S, PAIR_ROWS, 2>(sums, &PanelRows { to, distances }, false);
             }
             Some(_) => {}
             None => keep::<S, PAIR_ROWS, 2>(sums, out),

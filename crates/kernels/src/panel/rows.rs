@@ -8,18 +8,16 @@ use crate::storage::{LINE, OutputRows};
 /// Has the lines brought near that rows will be written to. Without them, stores would wait, and whatever is stored behind them.
 #[inline(always)]
 pub(super) fn fetch_rows<S: Simd, const VECTORS: usize>(to: &OutputRows<'_, S::Scalar>, distances: &[isize]) {
-    if S::STREAMS_PANELS && to.stream {
-        return;
-    }
+    let columns = to.columns.min(VECTORS * S::LANES);
     for &distance in distances {
         let row = to.first.wrapping_offset(distance).cast_const();
-        for before in (0..VECTORS * size_of::<S::Vector>()).step_by(LINE) {
-            fetch_to_write(row.wrapping_byte_add(before));
+        for before in (0..columns).step_by(LINE / size_of::<S::Scalar>()) {
+            fetch_to_write(row.wrapping_add(before));
         }
     }
 }
 
-/// Brings sums within their bounds, and writes them.
+/// Brings sums within their bounds, and writes them. With `stream`, whole lines go past the caches.
 ///
 /// # Safety
 ///
@@ -28,6 +26,7 @@ pub(super) fn fetch_rows<S: Simd, const VECTORS: usize>(to: &OutputRows<'_, S::S
 pub(super) unsafe fn write<S: Simd, const ROWS: usize, const VECTORS: usize>(
     sums: &mut [[S::Vector; VECTORS]; ROWS],
     rows: &PanelRows<'_, S::Scalar>,
+    stream: bool,
 ) {
     // SAFETY: the caller vouches for the instruction set and the rows.
     unsafe {
@@ -41,8 +40,7 @@ pub(super) unsafe fn write<S: Simd, const ROWS: usize, const VECTORS: usize>(
         }
         if rows.to.columns < VECTORS * S::LANES {
             write_rows::<S, SomeColumns, ROWS, VECTORS>(sums, rows);
-        } else if S::STREAMS_PANELS
-            && rows.to.stream
+        } else if stream
             && rows
                 .distances
                 .iter()

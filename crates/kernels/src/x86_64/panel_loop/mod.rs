@@ -51,7 +51,6 @@ pub(super) use accumulate_panel;
 macro_rules! accumulate_pair {
     ($set:ident::$accumulate:ident, $scalar:ty, $vector:ty) => {
         const PAIRS: bool = true;
-        const STREAMS_PANELS: bool = false;
 
         #[inline(always)]
         unsafe fn accumulate_pair(
