@@ -166,7 +166,7 @@ pub(crate) trait Simd: Copy + 'static {
         false
     }
 
-    /// Whether it has a loop for two panels together.
+    /// Whether it has a loop for two panels together, and so is done with a tile sooner than its outputs can leave.
     const PAIRS: bool = false;
 
     /// Adds the products of all channels of a tap to the sums of half a tile of two panels, as

@@ -21,7 +21,9 @@ pub(super) unsafe fn alone<S: Simd, const ROWS: usize, const VECTORS: usize>(
     let out = &mut panel.sums[tile.place..][..ROWS * width];
     assert!(panel.bias.is_none_or(|bias| bias.len() >= width));
     let out = out.as_mut_ptr();
-    if let Some(to) = panel.to.filter(|to| !to.stream) {
+    // Where a tile is done as soon as that, stores past the caches take up the places of lines that it reads.
+    let stream = panel.to.is_some_and(|to| to.stream) && !S::PAIRS;
+    if let Some(to) = panel.to.filter(|_| !stream) {
         fetch_rows::<S, VECTORS>(to, tile.distances);
     }
     // SAFETY: the caller vouches for the instruction set, the rows and the weights; bias and out were just checked.
@@ -41,7 +43,7 @@ pub(super) unsafe fn alone<S: Simd, const ROWS: usize, const VECTORS: usize>(
         match panel.to.filter(|_| finite) {
             Some(to) => {
                 let rows = PanelRows { to, distances: tile.distances };
-                write::<S, ROWS, VECTORS>(&mut sums, &rows, to.stream);
+                write::<S, ROWS, VECTORS>(&mut sums, &rows, stream);
                 PanelSums::Written
             }
             None => {
