@@ -147,7 +147,7 @@ impl<T: Real> Kernels<T> {
     ///
     /// The first `rows` row pointers of every tap must be readable at each of the tile's channels, at the tap's distance, and the
     /// weights of every panel must hold `channels × vectors × lanes` elements wherever a tap's begin. The tile's distances must be
-    /// among those that the outputs of panels were [made](Output::rows) for, and no other thread may write these at the same time.
+    /// between those that the outputs of panels were [made](Output::rows) for, and no other thread may write there at the same time.
     pub unsafe fn panel(&self, rows: usize, tile: &PanelTile<'_, T>, panels: &mut [TilePanel<'_, T>]) {
         let kernel = self.panel.by_rows.iter().find(|&&(have, _)| have == rows);
         let Some((_, kernels)) = kernel else { panic!("there is no panel kernel of {rows} rows") };

@@ -2,6 +2,11 @@
 
 use crate::simd::Simd;
 
+/// The sums of a tile before anything is added to them.
+///
+/// # Safety
+///
+/// The CPU must have `S`'s instruction set.
 #[inline(always)]
 pub(super) unsafe fn zeros<S: Simd, const ROWS: usize, const VECTORS: usize>() -> [[S::Vector; VECTORS]; ROWS]
 {

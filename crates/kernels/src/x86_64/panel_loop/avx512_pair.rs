@@ -98,7 +98,8 @@ macro_rules! accumulate {
         ///
         /// # Safety
         ///
-        /// The CPU must have AVX-512. The weights must be readable at every channel, as must the rows from `distance` elements on.
+        /// The CPU must have AVX-512. The weights must be readable at every channel, as must the rows from `distance` elements on,
+        /// and the distances of outputs from the first to the last. Outputs themselves may lie anywhere: they are only fetched.
         #[inline]
         #[target_feature(enable = "avx512f")]
         pub(crate) unsafe fn $name(
