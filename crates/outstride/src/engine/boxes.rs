@@ -94,6 +94,14 @@ impl Boxes {
         self.space.iter().zip(&self.chunk).map(|(span, &chunk)| span.count.div_ceil(chunk)).product()
     }
 
+    /// How many shapes they have: along each axis, the last one may be shorter.
+    pub(crate) fn shapes(&self) -> usize {
+        let of_axis = |(span, &chunk): (&Span, &usize)| {
+            1 + usize::from(span.count > chunk && !span.count.is_multiple_of(chunk))
+        };
+        self.space.iter().zip(&self.chunk).map(of_axis).product()
+    }
+
     /// Positions per axis of the first, and so the largest, of the boxes, if there is one.
     pub(crate) fn largest(&self) -> Option<Vec<usize>> {
         (self.len() > 0).then(|| self.get(0).iter().map(|span| span.count).collect())

@@ -116,11 +116,27 @@ impl<'a, T: Real> Input<'a, T> {
 /// together share their taps: with `apart`, one that meets the input at some of them may miss it at others, by their number
 /// at most; otherwise all of them are the same but for the batch, and a tap meets the input at all or none.
 pub(crate) fn needed(axes: &[EngineAxis<'_>], spans: &[Span], reach: &[usize], apart: bool) -> Vec<Span> {
-    let of_axis = |(wanted, (axis, span)): (Span, (&EngineAxis<'_>, &Span))| {
+    let of_axis = |(wanted, near): (Span, Span)| wanted.intersect(&near);
+    reached(spans, reach).into_iter().zip(near(axes, spans, apart)).map(of_axis).collect()
+}
+
+/// As many indices as positions `spans`, moved anywhere, [need](needed) at most.
+pub(crate) fn most_needed(
+    axes: &[EngineAxis<'_>],
+    spans: &[Span],
+    reach: &[usize],
+    apart: bool,
+) -> Vec<Span> {
+    let of_axis = |(wanted, near): (Span, Span)| Span { count: wanted.count.min(near.count), ..near };
+    reached(spans, reach).into_iter().zip(near(axes, spans, apart)).map(of_axis).collect()
+}
+
+/// Per axis, the indices that exist, and beside them those that positions `apart` may read.
+fn near(axes: &[EngineAxis<'_>], spans: &[Span], apart: bool) -> impl Iterator<Item = Span> {
+    axes.iter().zip(spans).map(move |(axis, span)| {
         let margin = if apart { span.count.max(1) as i64 - 1 } else { 0 };
-        wanted.intersect(&Span { first: -margin, count: axis.input + 2 * margin as usize })
-    };
-    reached(spans, reach).into_iter().zip(axes.iter().zip(spans)).map(of_axis).collect()
+        Span { first: -margin, count: axis.input + 2 * margin as usize }
+    })
 }
 
 /// The indices that positions `spans` read along every axis, whether or not they exist.

@@ -124,8 +124,8 @@ impl Plan {
         self.threads
     }
 
-    /// Scratch bytes per thread, beyond registers and a tile in the first-level cache. It does not grow with the
-    /// tensors.
+    /// The most scratch bytes of a thread: its copy of the input, sums that wait, and lists of positions, taps and panels. An
+    /// operator keeps them from call to call. They do not grow with the tensors.
     pub fn workspace_bytes(&self) -> usize {
         self.workspace
     }

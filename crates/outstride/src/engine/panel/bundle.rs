@@ -55,6 +55,11 @@ impl Member {
 }
 
 impl Bundle {
+    /// Taps of the member that has most.
+    pub(super) fn most_taps(&self) -> usize {
+        self.members.iter().map(Member::taps).max().unwrap_or(1)
+    }
+
     /// Panels of every member. Those of different members, one by one, hold the same channels.
     pub(super) fn panels(&self) -> usize {
         self.members[0].panels.len()

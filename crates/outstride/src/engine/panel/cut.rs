@@ -8,11 +8,13 @@ use super::super::axis::{EngineAxis, Span};
 use super::super::boxes::{Boxes, Workers};
 use super::super::channels;
 use super::super::pack::PackedFilter;
-use super::bundle::{Bundle, Member};
-use super::matrix::{self, parts_len};
-use super::rows::Strips;
+use super::bundle::Bundle;
+use super::matrix::{self, RowBlocks, parts_len};
+use super::planes::Stretches;
+use super::rows::{KeptPositions, Strips};
 use super::sums::PanelGroup;
-use super::winograd::{product_rows, transforms};
+use super::taps::TileTaps;
+use super::winograd::{Tiles, product_rows, transforms};
 use super::{Arithmetic, PanelPlan, Stores, longest};
 
 /// Weights that one step of the sums of a panel group reads: they stay in the second-level cache while the positions of a
@@ -138,19 +140,22 @@ impl PanelPlan {
         let spans = self.boxes.get(0);
         let rows = filter.kernels.panel_rows();
         let positions: usize = spans.iter().map(|span| span.count).product();
+        let row_bytes = 2 * filter.kernels.lanes() * size_of::<T>();
         let sums = |bundle: &Bundle| {
             let rows = positions.div_ceil(rows) * rows;
-            let rows = self.rows_of_panel(bundle, rows, self.granules_of_box(&spans));
-            self.panels_at_once(filter, bundle, rows) * rows * 2 * filter.kernels.lanes()
+            let of_panel = self.rows_of_panel(bundle, rows, self.granules_of_box(&spans)) * row_bytes;
+            // Smaller boxes may have more panels at once, within the same limit.
+            (self.near_panels(filter, bundle) * of_panel).min(self.sum_bytes().max(of_panel))
         };
+        let needed = self.most_needed(axes, &spans);
         let sums = if self.arithmetic == Arithmetic::Tiles {
-            let rows =
-                matrix::padded_tiles(self.tiles_of_box(axes, &spans)) * TILE_ROWS * self.waiting_members();
-            rows.max(2 * matrix::MOST_ROWS) * 2 * filter.kernels.lanes()
+            let tiles = self.strips(&needed, &spans).tiles(positions, TILE_ROWS);
+            let rows = matrix::padded_tiles(tiles) * TILE_ROWS * self.waiting_members();
+            rows.max(2 * matrix::MOST_ROWS) * row_bytes
         } else {
             self.bundles.iter().map(sums).max().unwrap_or(0)
         };
-        let input = self.input_positions(axes, &spans);
+        let input: usize = needed.iter().map(|span| span.count).product();
         let input = match self.arithmetic {
             Arithmetic::Vectors if self.in_place => 0,
             Arithmetic::Vectors => input * self.blocks.size * self.blocks.iter().len() * size_of::<T>(),
@@ -161,7 +166,44 @@ impl PanelPlan {
                 (input + self.points_of_box(&spans)) * filter.in_channels * size_of::<T>()
             }
         };
-        sums * size_of::<T>() + input
+        sums + input + self.lists(&needed, filter, &spans)
+    }
+
+    /// The most bytes of lists that have entries for every position of a box, tap of a phase, or panel that is computed.
+    fn lists<T: Real>(&self, needed: &[Span], filter: &PackedFilter<T>, spans: &[Span]) -> usize {
+        let positions: usize = spans.iter().map(|span| span.count).product();
+        let members = self.bundles.iter().map(|bundle| bundle.members.len()).max().unwrap_or(1);
+        let stores = if self.stores_planes() { Stretches::most_bytes(positions, members) } else { 0 };
+        let rows = filter.kernels.panel_rows();
+        let (pieces, of_positions) = match self.arithmetic {
+            Arithmetic::Vectors => (positions.div_ceil(rows), 0),
+            Arithmetic::Winograd => {
+                let (tiles, outputs) = (self.granules_of_box(spans), self.granules.iter().product());
+                (positions.div_ceil(rows), Tiles::most_bytes(tiles, outputs, spans.len()))
+            }
+            Arithmetic::Tiles => {
+                let strips = self.strips(needed, spans);
+                let of_member = RowBlocks::bytes_of_member(strips.tiles(positions, TILE_ROWS));
+                (strips.pieces(positions, TILE_ROWS), members * of_member)
+            }
+        };
+        let of_panels = |bundle: &Bundle| {
+            let (taps, panel) = (bundle.most_taps(), PanelGroup::<T>::bytes_of_panel());
+            let (panels, of_panel, of_taps) = match self.arithmetic {
+                Arithmetic::Vectors => {
+                    (self.near_panels(filter, bundle), panel, TileTaps::<T>::most_bytes(taps))
+                }
+                Arithmetic::Winograd => (self.near_panels(filter, bundle), panel, 0),
+                Arithmetic::Tiles => (bundle.panels(), panel + matrix::bytes_of_job(filter, taps), 0),
+            };
+            panels * bundle.members.len() * of_panel + of_taps
+        };
+        let of_panels = self.bundles.iter().map(of_panels).max().unwrap_or(0);
+        let mut counts: Vec<&[usize]> = self.bundles.iter().map(|bundle| &*bundle.counts).collect();
+        counts.sort_unstable();
+        counts.dedup();
+        let shapes = counts.len() * self.boxes.shapes();
+        KeptPositions::most_bytes(shapes, positions, pieces, spans.len()) + stores + of_positions + of_panels
     }
 
     /// The granules that hold the positions of some spans.
@@ -188,16 +230,26 @@ impl PanelPlan {
         rows: usize,
     ) -> usize {
         let row_bytes = 2 * filter.kernels.lanes() * size_of::<T>();
-        let (weights, sums, taps) = match self.arithmetic {
-            Arithmetic::Winograd => (WINOGRAD_WEIGHT_BYTES, WINOGRAD_SUM_BYTES, 1),
-            Arithmetic::Vectors | Arithmetic::Tiles => {
-                let taps = bundle.members.iter().map(Member::taps).max().unwrap_or(1);
-                (WEIGHT_BYTES, SUM_BYTES, taps)
-            }
+        let by_sums = self.sum_bytes() / (rows * row_bytes).max(1);
+        by_sums.clamp(1, self.near_panels(filter, bundle))
+    }
+
+    /// Bytes of the sums, and products, of panels that are computed before they are stored.
+    fn sum_bytes(&self) -> usize {
+        match self.arithmetic {
+            Arithmetic::Winograd => WINOGRAD_SUM_BYTES,
+            Arithmetic::Vectors | Arithmetic::Tiles => SUM_BYTES,
+        }
+    }
+
+    /// How many panels of every member of a bundle have weights that stay near together. At least one.
+    fn near_panels<T: Real>(&self, filter: &PackedFilter<T>, bundle: &Bundle) -> usize {
+        let row_bytes = 2 * filter.kernels.lanes() * size_of::<T>();
+        let (weights, taps) = match self.arithmetic {
+            Arithmetic::Winograd => (WINOGRAD_WEIGHT_BYTES, 1),
+            Arithmetic::Vectors | Arithmetic::Tiles => (WEIGHT_BYTES, bundle.most_taps()),
         };
-        let by_weights = weights / (taps * self.blocks.size * row_bytes).max(1);
-        let by_sums = sums / (rows * row_bytes).max(1);
-        by_weights.min(by_sums).clamp(1, bundle.panels())
+        (weights / (taps * self.blocks.size * row_bytes).max(1)).clamp(1, bundle.panels())
     }
 
     /// Members of a bundle whose sums wait for each other.
@@ -208,10 +260,16 @@ impl PanelPlan {
 
     /// Tiles that the positions of a box are cut into.
     pub(super) fn tiles_of_box(&self, axes: &[EngineAxis<'_>], spans: &[Span]) -> usize {
-        let (strides, _) = channels::position_strides(&self.needed(axes, spans), &self.order);
+        let positions = spans.iter().map(|span| span.count).product();
+        self.strips(&self.needed(axes, spans), spans).tiles(positions, TILE_ROWS)
+    }
+
+    /// The runs of positions that tiles are cut from, if so much input is copied.
+    fn strips(&self, needed: &[Span], spans: &[Span]) -> Strips {
+        let (strides, _) = channels::position_strides(needed, &self.order);
         let strides: Vec<isize> = strides.into_iter().map(|stride| stride as isize).collect();
         let counts: Vec<usize> = spans.iter().map(|span| span.count).collect();
-        Strips::tiles(&counts, &self.order, &strides, TILE_ROWS)
+        Strips::new(&counts, &self.order, &strides, TILE_ROWS)
     }
 
     /// Whether sums of tiles are stored before there are others.
@@ -243,19 +301,33 @@ impl PanelPlan {
         }
     }
 
-    /// The indices of the input that a box reads.
-    pub(super) fn needed(&self, axes: &[EngineAxis<'_>], spans: &[Span]) -> Vec<Span> {
+    /// The positions of all phases that a box has.
+    fn positions_of_phases(&self, spans: &[Span]) -> Vec<Span> {
         let of_axis = |axis: usize| {
             let (least, greatest) = self.starts[axis];
             let whole = spans[axis].count.next_multiple_of(self.granules[axis]);
             Span { first: spans[axis].first + least, count: whole + (greatest - least) as usize }
         };
-        let positions: Vec<Span> = (0..axes.len()).map(of_axis).collect();
+        (0..spans.len()).map(of_axis).collect()
+    }
+
+    /// The indices of the input that a box reads.
+    pub(super) fn needed(&self, axes: &[EngineAxis<'_>], spans: &[Span]) -> Vec<Span> {
+        let positions = self.positions_of_phases(spans);
         if self.arithmetic == Arithmetic::Winograd {
             // Points are made of all of them, whether or not they exist.
             return channels::reached(&positions, &self.reach);
         }
         channels::needed(axes, &positions, &self.reach, self.are_apart(spans[0].count))
+    }
+
+    /// As many indices as a box of that size reads at most, wherever it lies.
+    fn most_needed(&self, axes: &[EngineAxis<'_>], spans: &[Span]) -> Vec<Span> {
+        let positions = self.positions_of_phases(spans);
+        if self.arithmetic == Arithmetic::Winograd {
+            return channels::reached(&positions, &self.reach);
+        }
+        channels::most_needed(axes, &positions, &self.reach, self.are_apart(spans[0].count))
     }
 
     /// Whether positions that differ by more than their batch, of which there are so many in a box, are computed together.

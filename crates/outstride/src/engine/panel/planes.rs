@@ -102,6 +102,12 @@ impl Stretches {
         }
     }
 
+    /// The most bytes that they take at so many positions of so many members, with what they are found by.
+    pub(super) fn most_bytes(positions: usize, members: usize) -> usize {
+        // A first position, a place, and a distance for each member.
+        positions * (2 + members) * size_of::<usize>()
+    }
+
     /// Stores the sums of all panels of a group by `write`, as long as it can. Returns whether it could.
     pub(super) fn store<T: Real>(
         &mut self,
@@ -162,6 +168,8 @@ impl Stretches {
         // Positions that all members have; behind them, only some do.
         let of_all = members.iter().map(|&(_, count)| count).min().unwrap_or(0);
         self.distances.clear();
+        self.distances
+            .reserve_exact(self.firsts.len() * members.iter().map(|&(_, count)| count).sum::<usize>());
         for &first in &self.firsts {
             let places = places[first..].iter().step_by(self.number_stride).take(count);
             for &place in places.clone().take(of_all) {

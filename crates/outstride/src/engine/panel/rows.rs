@@ -78,6 +78,17 @@ impl KeptPositions {
         self.0[..=place].rotate_right(1);
         &self.0[0]
     }
+
+    /// The most bytes that they take, if tasks have so many shapes, each of at most so many positions, in so many pieces and along
+    /// so many axes.
+    pub(super) fn most_bytes(shapes: usize, positions: usize, pieces: usize, axes: usize) -> usize {
+        let indices = axes * size_of::<i64>();
+        let distances = 2 * size_of::<isize>();
+        let of_position = indices + distances + Blocks::position_bytes();
+        let extents = axes * size_of::<Span>();
+        let of_piece = size_of::<Piece>() + size_of::<isize>() + extents + Blocks::tile_bytes(axes);
+        shapes.min(Self::MOST) * (positions * of_position + pieces * of_piece)
+    }
 }
 
 impl Positions {
@@ -115,7 +126,10 @@ impl Positions {
         let Layout { counts, order, input_strides, .. } = &self.layout;
         let runs = Strips::new(counts, order, input_strides, rows);
         let Strips { strip, strips, pitch, .. } = runs;
-        for first in (0..self.len()).step_by(strip * strips) {
+        let positions = self.len();
+        self.pieces.reserve_exact(runs.pieces(positions, rows));
+        self.begins.reserve_exact(runs.tiles(positions, rows));
+        for first in (0..positions).step_by(strip * strips) {
             let tile = self.begins.len();
             let mut extent = Vec::with_capacity(counts.len());
             self.extend_by_extent(first..first + 1, &mut extent);
@@ -157,6 +171,10 @@ impl Positions {
             }
             (first, last) = (first % whole, last % whole);
         }
+    }
+
+    pub(super) fn axes(&self) -> usize {
+        self.layout.counts.len()
     }
 
     /// How many there are.
@@ -214,7 +232,7 @@ impl Positions {
 
     /// Per axis, from the least to the greatest index of a piece.
     pub(super) fn extent(&self, piece: usize) -> &[Span] {
-        let axes = self.layout.counts.len();
+        let axes = self.axes();
         let extents = self.extents.get_or_init(|| {
             let mut extents = Vec::with_capacity(self.pieces.len() * axes);
             for piece in &self.pieces {
@@ -251,7 +269,7 @@ impl Positions {
 
     /// The index of a position along every axis.
     pub(super) fn index(&self, position: usize) -> &[i64] {
-        let axes = self.layout.counts.len();
+        let axes = self.axes();
         let indices = self.indices.get_or_init(|| {
             let mut indices = Vec::with_capacity(self.len() * axes);
             self.for_each_whole_run(|index, along, count| {
@@ -296,7 +314,7 @@ pub(super) struct Strips {
 }
 
 impl Strips {
-    fn new(counts: &[usize], order: &[usize], input_strides: &[isize], rows: usize) -> Self {
+    pub(super) fn new(counts: &[usize], order: &[usize], input_strides: &[isize], rows: usize) -> Self {
         // Axes whose positions follow each other without a gap.
         let mut strip = 1;
         let mut outer = order.iter().rev().peekable();
@@ -320,8 +338,12 @@ impl Strips {
     }
 
     /// Tiles that so many positions are cut into.
-    pub(super) fn tiles(counts: &[usize], order: &[usize], input_strides: &[isize], rows: usize) -> usize {
-        let runs = Strips::new(counts, order, input_strides, rows);
-        counts.iter().product::<usize>() / (runs.strip * runs.strips) * runs.len().div_ceil(rows)
+    pub(super) fn tiles(&self, positions: usize, rows: usize) -> usize {
+        positions / (self.strip * self.strips) * self.len().div_ceil(rows)
+    }
+
+    /// The most pieces that so many positions are cut into: a run may begin and end within a tile.
+    pub(super) fn pieces(&self, positions: usize, rows: usize) -> usize {
+        positions / self.strip * (self.strip.div_ceil(rows) + 1)
     }
 }

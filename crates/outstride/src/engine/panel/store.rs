@@ -66,6 +66,11 @@ impl<'a, T: Real> PositionStore<'a, T> {
         PositionStore { site, member, width: prepared.width(), runs, base, shared, rows }
     }
 
+    /// The most bytes of one whose channels are side by side in up to four runs.
+    pub(super) fn most_bytes() -> usize {
+        size_of::<Self>() + 4 * size_of::<Run>()
+    }
+
     /// Where kernels can write, if they can.
     pub(super) fn output_rows(&self) -> Option<&OutputRows<'a, T>> {
         self.rows.as_ref()

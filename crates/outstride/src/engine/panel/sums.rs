@@ -90,6 +90,12 @@ impl<'a, T: Real> PanelGroup<'a, T> {
         }
     }
 
+    /// The most bytes that a panel of a member takes while it is computed: in this group, in the one behind it, where it is
+    /// stored, and as kernels see it.
+    pub(super) fn bytes_of_panel() -> usize {
+        2 * size_of::<Prepared<'_, T>>() + PositionStore::<T>::most_bytes() + size_of::<TilePanel<'_, T>>()
+    }
+
     /// Elements that the sums of all tiles take.
     pub(super) fn len(&self) -> usize {
         self.panels.len() * self.tiles * self.tile_len

@@ -56,6 +56,11 @@ impl<T: Real> TileTaps<T> {
         }
     }
 
+    /// The most bytes of lists that have entries for every tap. Those of some tiles grow while they are made.
+    pub(super) fn most_bytes(taps: usize) -> usize {
+        2 * taps * (2 * size_of::<PanelTap>() + size_of::<RowPointers<T>>())
+    }
+
     /// Finds what all tiles of a task inside the input have in common.
     pub(super) fn aim(&mut self, site: &Site<'_, T>, member: &Member, input: &Input<'_, T>) {
         self.begins.clear();

@@ -27,6 +27,13 @@ pub(super) fn beyond<T: Real>(kernels: &Kernels<T>) -> usize {
     kernels.lanes()
 }
 
+/// The most bytes of the lists that a block is computed and stored by, of which a chunk has so many rows. They grow while they are
+/// made.
+pub(super) fn most_bytes_of_lists(block: &Block, rows: usize) -> usize {
+    let taps: usize = block.lines.iter().map(|line| line.taps.len()).sum();
+    2 * (taps * (size_of::<PixelTap>() + size_of::<usize>()) + Targets::bytes(block, rows))
+}
+
 /// Computes and stores the blocks of a task.
 pub(super) struct Worker<'a, T: Real> {
     problem: &'a Problem<'a, T>,

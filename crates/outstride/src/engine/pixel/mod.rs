@@ -184,7 +184,11 @@ impl PixelPlan {
         let planes = Planes::new(self.chunk.most_needed(axes, &counts, &self.reach));
         let input = planes.len(filter.in_channels * self.groups, chunk::beyond(filter.kernels));
         let columns = filter.blocks().iter().map(|block| block.columns).max().unwrap_or(0);
+        let rows = self.chunk.rows.min(counts[counts.len() - 2]);
+        let lists = filter.blocks().iter().map(|block| chunk::most_bytes_of_lists(block, rows)).max();
         (input + columns * self.pitch_of_sums(filter, &planes)) * size_of::<T>()
+            + planes.bytes_of_lists()
+            + lists.unwrap_or(0)
     }
 
     /// Runs one task.

@@ -38,6 +38,13 @@ impl Planes {
         self.stride.saturating_mul(count).saturating_add(beyond)
     }
 
+    /// Bytes of the lists of rows and of positions in a row that planes are copied by.
+    pub(super) fn bytes_of_lists(&self) -> usize {
+        let Some((along, outer)) = self.spans.split_last() else { return 0 };
+        let rows: usize = outer.iter().map(|span| span.count).product();
+        rows * size_of::<Option<isize>>() + along.count * size_of::<isize>()
+    }
+
     /// From the first element of a plane to a position, which need not be there.
     pub(super) fn place(&self, q: impl Iterator<Item = i64>) -> isize {
         let of_axis = |((span, &stride), q): ((&Span, &usize), i64)| {

@@ -41,6 +41,12 @@ impl Strip {
 }
 
 impl Targets {
+    /// Bytes of those of a block at so many rows of positions.
+    pub(super) fn bytes(block: &Block, rows: usize) -> usize {
+        let strips: usize = block.runs.iter().map(|run| run.phases.len()).sum();
+        block.rows.len() * rows * size_of::<Option<isize>>() + strips * size_of::<Strip>()
+    }
+
     /// Finds where the outputs of a block at these positions go.
     pub(super) fn find<T: Real>(&mut self, problem: &Problem<'_, T>, block: &Block, spans: &[Span]) {
         let last = spans.len() - 1;

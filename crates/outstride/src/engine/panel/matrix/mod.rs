@@ -12,12 +12,13 @@ mod weights;
 
 use std::ops::Range;
 
-use outstride_kernels::{Begin, FETCHED_BY_STEP, MatrixBlock, MatrixSession, Real, TILE_ROWS};
+use outstride_kernels::{Begin, FETCHED_BY_STEP, MatrixBlock, MatrixSession, MatrixStep, Real, TILE_ROWS};
 
 pub(super) use ahead::Ahead;
 pub(crate) use grain::Grain;
 pub(crate) use weights::MatrixWeights;
 
+use super::super::pack::PackedFilter;
 use super::bundle::Member;
 use super::run::Site;
 use super::store::PositionStore;
@@ -27,7 +28,7 @@ use room::Room;
 use row_blocks::MemberBlocks;
 pub(super) use row_blocks::{Blocks, RowBlocks, Rows};
 use steps::{MemberTaps, Steps};
-use waiting::Waiting;
+use waiting::{Unit, Waiting};
 use weights::StepBlocks;
 
 /// The most tiles of rows that are computed at once.
@@ -102,6 +103,15 @@ impl<T: Real> Job<'_, T> {
     fn rows_len(&self) -> usize {
         row_tiles(self.prepared) * TILE_ROWS * self.prepared.width()
     }
+}
+
+/// The most bytes that a panel takes while it is computed, of so many taps, with all steps of a block of channels and how it is stored.
+pub(super) fn bytes_of_job<T: Real>(filter: &PackedFilter<T>, taps: usize) -> usize {
+    let blocks = StepBlocks::new(filter.in_channels, taps, filter.grain());
+    let (_, steps) = blocks.block(0);
+    // They grow while they are made.
+    let steps = 2 * steps * taps * size_of::<MatrixStep>() + 2 * filter.kernels.lanes() * size_of::<i32>();
+    size_of::<Job<'_, T>>() + 2 * size_of::<Unit<'_>>() + steps
 }
 
 /// How many jobs, from the first one on, have few enough weights to stay near.

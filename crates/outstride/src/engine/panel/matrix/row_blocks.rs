@@ -122,10 +122,20 @@ impl Blocks {
         Blocks { tiles, blocks, rows, extents: OnceCell::new() }
     }
 
+    /// Bytes that both numbers of tiles take of every position.
+    pub(in crate::engine::panel) fn position_bytes() -> usize {
+        2 * size_of::<u16>()
+    }
+
+    /// The most bytes that both take of every tile, of which there are at least two in a block, and of its extents along so many axes.
+    pub(in crate::engine::panel) fn tile_bytes(axes: usize) -> usize {
+        size_of::<RowBlock>() + axes * size_of::<Span>()
+    }
+
     /// Per block and axis, from the least to the greatest index of its positions, which these are.
     fn extents(&self, positions: &Positions) -> &[Span] {
         self.extents.get_or_init(|| {
-            let mut extents = Vec::new();
+            let mut extents = Vec::with_capacity(self.blocks.len() * positions.axes());
             for block in &self.blocks {
                 positions.extend_by_extent(block.positions.clone(), &mut extents);
             }
@@ -152,6 +162,13 @@ impl<'a> RowBlocks<'a> {
     pub(super) fn of_member(&self, member: usize) -> MemberBlocks<'_> {
         let all = self.blocks.expect("they were prepared");
         MemberBlocks { all, own: &self.members[member] }
+    }
+}
+
+impl RowBlocks<'_> {
+    /// Bytes of a member for so many tiles, of which there are at least two in a block.
+    pub(in crate::engine::panel) fn bytes_of_member(tiles: usize) -> usize {
+        tiles.div_ceil(2) * size_of::<BlockOfMember>()
     }
 }
 

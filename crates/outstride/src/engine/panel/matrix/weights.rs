@@ -41,7 +41,7 @@ pub(super) struct StepBlocks {
 }
 
 impl StepBlocks {
-    fn new(channels: usize, taps: usize, grain: Grain) -> Self {
+    pub(super) fn new(channels: usize, taps: usize, grain: Grain) -> Self {
         let per_block = (PARTS_PER_BLOCK / grain.parts() / taps.max(1)).max(1);
         StepBlocks { steps: channels.div_ceil(grain.row_channels()), per_block }
     }

@@ -31,9 +31,10 @@ impl Tiles {
         let (strides, _) = position_strides(spans, order);
         let tiled: Vec<usize> =
             spans.iter().zip(&outputs).map(|(span, &outputs)| span.count.div_ceil(outputs)).collect();
+        let count: usize = tiled.iter().product();
         let mut tiles = Tiles {
-            firsts: Vec::new(),
-            numbers: Vec::new(),
+            firsts: Vec::with_capacity(count * spans.len()),
+            numbers: Vec::with_capacity(count * outputs.iter().product::<usize>()),
             axes: spans.len(),
             places: Vec::new(),
             width: 0,
@@ -53,6 +54,12 @@ impl Tiles {
             });
         });
         tiles
+    }
+
+    /// The most bytes that so many tiles take, of so many outputs each, with what they are found by.
+    pub(in crate::engine::panel) fn most_bytes(tiles: usize, outputs: usize, axes: usize) -> usize {
+        // A first position and an input; of each output a number, a place, the place of its position, and a distance.
+        tiles * (axes + 1 + 4 * outputs) * size_of::<usize>()
     }
 
     pub(in crate::engine::panel) fn len(&self) -> usize {
