@@ -155,7 +155,7 @@ impl PanelPlan {
         } else {
             self.bundles.iter().map(sums).max().unwrap_or(0)
         };
-        let input: usize = needed.iter().map(|span| span.count).product();
+        let input = positions_in(&needed);
         let input = match self.arithmetic {
             Arithmetic::Vectors if self.in_place => 0,
             Arithmetic::Vectors => input * self.blocks.size * self.blocks.iter().len() * size_of::<T>(),
@@ -342,7 +342,10 @@ impl PanelPlan {
 
     /// How many positions of the input a box reads.
     fn input_positions(&self, axes: &[EngineAxis<'_>], spans: &[Span]) -> usize {
-        let needed = self.needed(axes, spans);
-        needed.iter().fold(1usize, |product, span| product.saturating_mul(span.count))
+        positions_in(&self.needed(axes, spans))
     }
+}
+
+fn positions_in(spans: &[Span]) -> usize {
+    spans.iter().fold(1usize, |product, span| product.saturating_mul(span.count))
 }

@@ -145,6 +145,11 @@ impl Blocks {
 }
 
 impl<'a> RowBlocks<'a> {
+    /// Bytes of a member for so many tiles, of which there are at least two in a block.
+    pub(in crate::engine::panel) fn bytes_of_member(tiles: usize) -> usize {
+        tiles.div_ceil(2) * size_of::<BlockOfMember>()
+    }
+
     /// Finds the blocks of so many tiles, unless they are known.
     pub(super) fn prepare<T: Real>(&mut self, site: &Site<'a, T>, tiles: usize) {
         if self.blocks.is_some_and(|blocks| blocks.tiles == tiles) {
@@ -162,13 +167,6 @@ impl<'a> RowBlocks<'a> {
     pub(super) fn of_member(&self, member: usize) -> MemberBlocks<'_> {
         let all = self.blocks.expect("they were prepared");
         MemberBlocks { all, own: &self.members[member] }
-    }
-}
-
-impl RowBlocks<'_> {
-    /// Bytes of a member for so many tiles, of which there are at least two in a block.
-    pub(in crate::engine::panel) fn bytes_of_member(tiles: usize) -> usize {
-        tiles.div_ceil(2) * size_of::<BlockOfMember>()
     }
 }
 
