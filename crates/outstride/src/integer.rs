@@ -1,7 +1,7 @@
 //! Integers by the fast engine: in 64-bit floats, wherever these hold every sum exactly.
 
 use outstride_kernels::Stored;
-use outstride_spec::{Activation, Call, FilterCall, Phase};
+use outstride_spec::{Activation, Call, FilterCall};
 
 use crate::element::Element;
 use crate::engine::{Engine, Plan, Treatment};
@@ -78,8 +78,7 @@ pub(crate) fn greatest_sum<Q: Stored<f64> + Element>(
 /// Of every tap of a filter, the number of its phase and where it lies.
 fn taps_by_phase(call: &FilterCall, strides: &[isize]) -> Vec<(usize, isize)> {
     let mut taps = vec![(0, 0)];
-    for (axis, &stride) in strides.iter().enumerate() {
-        let phases = Phase::of_axis(call.kernel[axis], call.strides[axis], call.dilations[axis]);
+    for (phases, &stride) in call.phases().iter().zip(strides) {
         let of_axis: Vec<(usize, isize)> = phases
             .iter()
             .enumerate()

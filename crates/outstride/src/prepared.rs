@@ -87,6 +87,7 @@ impl<T: Element<Widened = T>> PreparedFilter<T> for ReferenceFilter<T> {
             dtype: T::DTYPE,
             path: Path::Reference,
             kernel: format!("{}_reference", T::DTYPE),
+            lattices: vec![1; call.geometry.axes().len()],
             tasks: 1,
             threads: 1,
             workspace: 0,

@@ -8,7 +8,12 @@ pub(crate) struct Boxes {
     space: Vec<Span>,
     /// Positions per box, along each axis.
     chunk: Vec<usize>,
+    /// The axes, those first along which boxes are cut first.
+    order: Vec<usize>,
 }
+
+/// Rows of positions are not cut to less than this before other axes are.
+const SHORT_ROW: usize = 64;
 
 /// Whom tasks are made for.
 #[derive(Clone, Copy, Debug)]
@@ -44,20 +49,30 @@ impl Workers {
 }
 
 impl Boxes {
-    /// Halves the space along its outermost divisible axis until a box `fits` or nothing is left to cut. Along each axis,
-    /// boxes are multiples of `granules`.
-    pub(crate) fn cut(space: Vec<Span>, granules: &[usize], fits: impl Fn(&[usize]) -> bool) -> Self {
+    /// Halves the space until a box `fits` or nothing is left to cut. Along each axis, boxes are multiples of `granules`. Axes along
+    /// which positions `reach` no input but their own come first, as no box reads what another one does, then the outermost.
+    pub(crate) fn cut(
+        space: Vec<Span>,
+        granules: &[usize],
+        reach: &[usize],
+        fits: impl Fn(&[usize]) -> bool,
+    ) -> Self {
         let mut boxes = Boxes::whole(space);
+        boxes.order.sort_by_key(|&axis| reach[axis] > 0);
+        let last = boxes.chunk.len() - 1;
         while !fits(&boxes.chunk) {
-            let divisible = (0..boxes.chunk.len()).find(|&axis| boxes.chunk[axis] > granules[axis]);
-            let Some(axis) = divisible else { break };
+            let least = |axis: usize, row: usize| granules[axis].max(if axis == last { row } else { 1 });
+            let divisible = |row: usize| {
+                let mut axes = boxes.order.iter().copied();
+                axes.find(|&axis| boxes.chunk[axis] > least(axis, row))
+            };
+            let Some(axis) = divisible(SHORT_ROW).or_else(|| divisible(1)) else { break };
             boxes.chunk[axis] = boxes.chunk[axis].div_ceil(2).next_multiple_of(granules[axis]);
         }
         boxes
     }
 
-    /// Cuts on, the outermost axes first, until `workers` have enough boxes, of each of some groups, or they are no longer
-    /// `worthwhile`.
+    /// Cuts on, in the same order, until `workers` have enough boxes, of each of some groups, or they are no longer `worthwhile`.
     pub(crate) fn spread(
         mut self,
         granules: &[usize],
@@ -65,8 +80,10 @@ impl Boxes {
         groups: usize,
         worthwhile: impl Fn(&[usize]) -> bool,
     ) -> Self {
-        let axes = if self.len() == 0 { 0 } else { self.chunk.len() };
-        for axis in 0..axes {
+        if self.len() == 0 {
+            return self;
+        }
+        for axis in self.order.clone() {
             let granule = granules[axis];
             let pieces = self.space[axis].count.div_ceil(granule);
             let along = self.space[axis].count.div_ceil(self.chunk[axis]);
@@ -86,7 +103,8 @@ impl Boxes {
 
     /// The whole space as one box.
     pub(crate) fn whole(space: Vec<Span>) -> Self {
-        Boxes { chunk: space.iter().map(|span| span.count.max(1)).collect(), space }
+        let order = (0..space.len()).collect();
+        Boxes { chunk: space.iter().map(|span| span.count.max(1)).collect(), space, order }
     }
 
     /// How many boxes there are.
@@ -181,9 +199,24 @@ mod tests {
     }
 
     #[test]
+    fn axes_whose_boxes_share_no_input_are_cut_first() {
+        let space: Vec<Span> = [6, 64, 200].map(|count| Span { first: 0, count }).to_vec();
+        let cut = |reach: [usize; 3], positions: usize| {
+            let fits = |chunk: &[usize]| chunk.iter().product::<usize>() <= positions;
+            Boxes::cut(space.clone(), &[1; 3], &reach, fits).chunk
+        };
+        assert_eq!(cut([0; 3], 200), [1, 1, 200]);
+        assert_eq!(cut([2; 3], 800), [1, 4, 200]);
+        assert_eq!(cut([2, 0, 2], 1200), [6, 1, 200]);
+        assert_eq!(cut([2, 2, 0], 20_000), [6, 64, 50]);
+        assert_eq!(cut([2, 2, 0], 800), [1, 16, 50], "short rows are cut last");
+        assert_eq!(cut([2, 2, 0], 1), [1; 3]);
+    }
+
+    #[test]
     fn boxes_partition_the_space() {
         let space = vec![Span { first: -2, count: 5 }, Span { first: 3, count: 37 }];
-        let boxes = Boxes::cut(space, &[1, 8], |chunk| chunk.iter().product::<usize>() <= 16);
+        let boxes = Boxes::cut(space, &[1, 8], &[1, 1], |chunk| chunk.iter().product::<usize>() <= 16);
         let mut seen = vec![0; 5 * 37];
         for index in 0..boxes.len() {
             let spans = boxes.get(index);

@@ -42,7 +42,7 @@ impl LanePlan {
             input.saturating_mul(filter.groups * size_of::<T>()) <= INPUT_BYTES || positions(chunk) <= 4
         };
         let worthwhile = |chunk: &[usize]| positions(chunk) >= 8;
-        let boxes = Boxes::cut(space, &granules, fits).spread(&granules, workers, 1, worthwhile);
+        let boxes = Boxes::cut(space, &granules, &reach, fits).spread(&granules, workers, 1, worthwhile);
         LanePlan { boxes, reach, in_place: strides.x_channel == 1 && strides.x_readable }
     }
 

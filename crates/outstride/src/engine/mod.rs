@@ -1,6 +1,7 @@
 //! The fast engine: packed weights, a plan per shape, and three paths of execution.
 //!
 //! ```text
+//! Lattices      (once per operator)     how dilated axes are cut, so that taps are neighbours
 //! PackedFilter  (once per operator)     weights by phase and tap, in the order the kernels read them
 //! Plan          (per input shape)       which path, how it is cut into tasks, and why
 //! panel, pixel, lane                    the paths: what the lanes of a vector run over
@@ -15,6 +16,7 @@ mod channels;
 mod fill;
 mod finish;
 mod lane;
+mod lattice;
 mod pack;
 mod panel;
 mod pixel;
@@ -39,6 +41,7 @@ use crate::prepared::PreparedFilter;
 use crate::tensor::{TensorView, TensorViewMut};
 use axis::EngineAxis;
 pub(crate) use finish::{Finish, Scaling};
+use lattice::{Lattices, Part};
 use pack::PackedFilter;
 use panel::Grain;
 use plan::Strategy;
@@ -48,10 +51,12 @@ use scratch::ScratchPool;
 /// A filter prepared for the fast engine, which computes in `T` whatever type tensors are stored in.
 #[derive(Debug)]
 pub(crate) struct Engine<T: Real> {
+    lattices: Lattices,
+    /// The filter within the lattices.
     filter: PackedFilter<T>,
     path: Option<Path>,
-    /// The strategies of the shapes seen last.
-    strategies: Mutex<VecDeque<(Shape, Arc<Strategy>)>>,
+    /// The strategies of the shapes seen last, one for each part.
+    strategies: Mutex<VecDeque<(Shape, Arc<[Strategy]>)>>,
     scratch: ScratchPool<T>,
     /// How many calls there were.
     calls: AtomicU64,
@@ -83,7 +88,9 @@ impl<T: Real> Engine<T> {
     ) -> Result<Self, Error> {
         let isa = options.isa.map_or_else(Isa::best, Isa::best_up_to);
         let kernels = best_kernels(isa);
-        let mut filter = PackedFilter::new(call, filter, bias, kernels, &options.limits)?;
+        let lattices = Lattices::new(call, size_of::<T>());
+        let (call, filter) = (lattices.filter_call(call), lattices.filter(filter));
+        let mut filter = PackedFilter::new(&call, &filter, bias, kernels, &options.limits)?;
         match options.precision {
             Precision::Full => {
                 filter.prepare_matrix_tiles(Grain::Pieces(kernels.pieces(Q::DTYPE)), &options.limits);
@@ -100,6 +107,7 @@ impl<T: Real> Engine<T> {
             Precision::Strict => {}
         }
         Ok(Engine {
+            lattices,
             filter,
             path: options.path,
             strategies: Mutex::default(),
@@ -126,17 +134,24 @@ impl<T: Real> Engine<T> {
         Scaling::new(scales, bias, |values| self.filter.lay_out(values))
     }
 
-    /// The strategy for a shape, made or remembered.
-    fn strategy(&self, shape: Shape, axes: &[EngineAxis<'_>], strides: &Strides) -> Arc<Strategy> {
+    /// The strategies for the parts of a shape, made or remembered.
+    fn strategies(&self, shape: Shape, parts: &[Part<'_>], strides: &Strides) -> Arc<[Strategy]> {
         let remembered = || self.strategies.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, strategy)) = remembered().iter().find(|(known, _)| *known == shape) {
-            return strategy.clone();
+        if let Some((_, strategies)) = remembered().iter().find(|(known, _)| *known == shape) {
+            return strategies.clone();
         }
-        let strategy = Arc::new(Strategy::choose(axes, &self.filter, strides, self.path, shape.threads));
-        let mut strategies = remembered();
-        strategies.truncate(SHAPES_REMEMBERED - 1);
-        strategies.push_front((shape, strategy.clone()));
-        strategy
+        let strategies: Arc<[Strategy]> = self.choose(parts, strides, shape.threads).into();
+        let mut known = remembered();
+        known.truncate(SHAPES_REMEMBERED - 1);
+        known.push_front((shape, strategies.clone()));
+        strategies
+    }
+
+    /// The strategies for some parts.
+    fn choose(&self, parts: &[Part<'_>], strides: &Strides, threads: usize) -> Vec<Strategy> {
+        let of_part =
+            |part: &Part<'_>| Strategy::choose(&part.axes, &self.filter, strides, self.path, threads);
+        parts.iter().map(of_part).collect()
     }
 }
 
@@ -213,10 +228,12 @@ impl<T: Real> Engine<T> {
         threads: usize,
     ) -> Plan {
         let batch_phases = axis::batch_phases();
-        let axes = EngineAxis::all(&call.geometry, &batch_phases, &self.filter.phases, x_strides, y_strides);
-        let strides = Strides::new::<T, Q, Q>(x_strides, y_strides);
-        let strategy = Strategy::choose(&axes, &self.filter, &strides, self.path, threads);
-        strategy.describe(&call.geometry, &axes, &self.filter, Q::DTYPE)
+        let phases = self.lattices.phases(&self.filter.phases);
+        let axes = EngineAxis::all(&call.geometry, &batch_phases, phases, x_strides, y_strides);
+        let mut parts = self.lattices.parts(&axes, &self.filter.phases);
+        parts.retain(Part::has_input);
+        let strategies = self.choose(&parts, &Strides::new::<T, Q, Q>(x_strides, y_strides), threads);
+        plan::describe(&strategies, &parts, &self.lattices, &call.geometry, &self.filter, Q::DTYPE)
     }
 
     /// Runs on canonical views of any types that `T` can be stored in.
@@ -233,19 +250,12 @@ impl<T: Real> Engine<T> {
             return;
         }
         let batch_phases = axis::batch_phases();
-        let axes =
-            EngineAxis::all(&call.geometry, &batch_phases, &self.filter.phases, x.strides(), y.strides());
+        let phases = self.lattices.phases(&self.filter.phases);
+        let axes = EngineAxis::all(&call.geometry, &batch_phases, phases, x.strides(), y.strides());
         let strides = Strides::new::<T, X, Y>(x.strides(), y.strides());
-        let y_offset = y.offset();
         let mut tapless = self.filter.bias.clone();
         let scales = finish.scaling.map(|scaling| scaling.channels(0..tapless.len()));
         finish.apply(self.filter.kernels, &mut tapless, scales);
-        if x.shape().contains(&0) {
-            let output = Output::new(y.data_mut(), self.filter.kernels, call.overflow);
-            // SAFETY: this thread is the only one that writes.
-            unsafe { fill::fill_everything(&axes, &output, y_offset, strides.y_channel, &tapless) };
-            return;
-        }
         let shape = Shape {
             geometry: call.geometry.clone(),
             x_strides: x.strides().to_vec(),
@@ -253,30 +263,47 @@ impl<T: Real> Engine<T> {
             y: Y::DTYPE,
             threads: executor.threads(),
         };
-        let strategy = self.strategy(shape, &axes, &strides);
+        let y_offset = y.offset();
         let y_memory = y.data_mut();
         let stream = size_of_val(y_memory) >= STREAMED_BYTES;
-        let problem = Problem {
-            call: self.calls.fetch_add(1, Ordering::Relaxed),
-            filter: &self.filter,
-            axes,
-            x: Source::new(x.data(), self.filter.kernels).above(treatment.zero_point),
-            x_offset: x.offset(),
-            x_channel_stride: strides.x_channel,
-            y: Output::new(y_memory, self.filter.kernels, call.overflow),
-            y_offset,
-            y_channel_stride: strides.y_channel,
-            stream,
-            finish: *finish,
-            scratch: &self.scratch,
-            threads: strategy.threads,
-        };
+        let output = Output::new(y_memory, self.filter.kernels, call.overflow);
+        if x.shape().contains(&0) {
+            // SAFETY: this thread is the only one that writes.
+            unsafe { fill::fill_everything(&axes, &output, y_offset, strides.y_channel, &tapless) };
+            return;
+        }
         // SAFETY: no task runs yet, so this thread is the only one that writes.
-        unsafe { fill::fill_uncovered(&problem.axes, &problem.y, y_offset, strides.y_channel, &tapless) };
-        let task = |task: usize| strategy.run(&problem, task);
-        match strategy.tasks(&self.filter) {
-            tasks if strategy.threads <= 1 => (0..tasks).for_each(task),
-            tasks => executor.run(tasks, &task),
+        unsafe { fill::fill_uncovered(&axes, &output, y_offset, strides.y_channel, &tapless) };
+        let parts = self.lattices.parts(&axes, &self.filter.phases);
+        let (parts, untouched): (Vec<_>, Vec<_>) = parts.into_iter().partition(Part::has_input);
+        for part in untouched {
+            let y_offset = y_offset.wrapping_add_signed(part.y_offset);
+            // SAFETY: as before.
+            unsafe { fill::fill_everything(&part.axes, &output, y_offset, strides.y_channel, &tapless) };
+        }
+        let strategies = self.strategies(shape, &parts, &strides);
+        for (part, strategy) in parts.into_iter().zip(&*strategies) {
+            let y_offset = y_offset.wrapping_add_signed(part.y_offset);
+            let problem = Problem {
+                call: self.calls.fetch_add(1, Ordering::Relaxed),
+                filter: &self.filter,
+                axes: part.axes,
+                x: Source::new(x.data(), self.filter.kernels).above(treatment.zero_point),
+                x_offset: x.offset().wrapping_add_signed(part.x_offset),
+                x_channel_stride: strides.x_channel,
+                y: &output,
+                y_offset,
+                y_channel_stride: strides.y_channel,
+                stream,
+                finish: *finish,
+                scratch: &self.scratch,
+                threads: strategy.threads,
+            };
+            let task = |task: usize| strategy.run(&problem, task);
+            match strategy.tasks(&self.filter) {
+                tasks if strategy.threads <= 1 => (0..tasks).for_each(task),
+                tasks => executor.run(tasks, &task),
+            }
         }
     }
 }

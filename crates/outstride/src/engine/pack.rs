@@ -115,11 +115,8 @@ impl<T: Real> PackedFilter<T> {
         let groups = call.groups;
         let in_channels = call.in_channels / groups;
         let out_channels = call.out_channels / groups;
-        let phases: Vec<Vec<Phase>> = (0..call.kernel.len())
-            .map(|axis| Phase::of_axis(call.kernel[axis], call.strides[axis], call.dilations[axis]))
-            .collect();
-        let depthwise = in_channels == 1 && out_channels == 1 && groups > 1;
-        let (form, group_len) = if depthwise {
+        let phases = call.phases();
+        let (form, group_len) = if is_depthwise(call) {
             (Form::Depthwise, call.kernel.iter().product())
         } else {
             let panels = choose_panels(&phases, out_channels, in_channels, kernels.lanes());
@@ -333,6 +330,11 @@ impl<T: Real> PackedFilter<T> {
         }
         self.weights = weights;
     }
+}
+
+/// Whether every group has one input and one output channel.
+pub(crate) fn is_depthwise(call: &FilterCall) -> bool {
+    call.groups > 1 && call.in_channels == call.groups && call.out_channels == call.groups
 }
 
 impl Panel {

@@ -9,6 +9,7 @@ use super::Strides;
 use super::axis::EngineAxis;
 use super::boxes::Workers;
 use super::lane::LanePlan;
+use super::lattice::{Lattices, Part};
 use super::pack::{Form, PackedFilter};
 use super::panel::{PanelPlan, Transformed, WinogradWeights};
 use super::pixel::{self, PixelPlan};
@@ -68,6 +69,7 @@ pub struct Plan {
     pub(crate) dtype: DType,
     pub(crate) path: Path,
     pub(crate) kernel: String,
+    pub(crate) lattices: Vec<usize>,
     pub(crate) tasks: usize,
     pub(crate) threads: usize,
     pub(crate) workspace: usize,
@@ -114,6 +116,12 @@ impl Plan {
         &self.considered
     }
 
+    /// Per spatial axis, which inputs are computed with as if they were neighbours: every one, or only every so manyth, where
+    /// dilation has the taps far from each other.
+    pub fn lattices(&self) -> &[usize] {
+        &self.lattices
+    }
+
     /// How many independent tasks the call is cut into.
     pub fn tasks(&self) -> usize {
         self.tasks
@@ -156,6 +164,10 @@ impl Plan {
         let mut text = String::new();
         let _ = writeln!(text, "{} {}", self.dtype, self.geometry);
         let _ = writeln!(text, "phases     {} with {} taps in all", self.phases, self.taps);
+        if self.lattices.iter().any(|&apart| apart > 1) {
+            let apart: Vec<String> = self.lattices.iter().map(usize::to_string).collect();
+            let _ = writeln!(text, "dilation   every {}th input is a problem of its own", apart.join("×"));
+        }
         let _ = writeln!(text, "path       {} ({})", self.path, self.kernel);
         for (path, outcome) in &self.considered {
             let _ = match outcome {
@@ -277,48 +289,84 @@ impl Strategy {
         }
     }
 
-    /// The plan a user sees.
-    pub(crate) fn describe<T: Real>(
-        self,
-        geometry: &Geometry,
-        axes: &[EngineAxis<'_>],
-        filter: &PackedFilter<T>,
-        dtype: DType,
-    ) -> Plan {
-        let kernels = filter.kernels;
-        let (path, tile, workspace) = match &self.tasks {
-            Tasks::Panel(plan) => {
-                let tile = (kernels.panel_rows(), filter.widest_panel());
-                (Path::Panel, tile, plan.workspace(axes, filter))
-            }
-            Tasks::Winograd(plan) => {
-                let tile = (kernels.panel_rows(), filter.widest_panel());
-                (Path::Winograd, tile, plan.workspace(axes, filter))
-            }
-            Tasks::Tile(plan) => {
-                let columns = filter.widest_panel();
-                (Path::Tile, (4 / columns, columns), plan.workspace(axes, filter))
-            }
-            Tasks::Pixel(plan) => (Path::Pixel, pixel::tile(filter), plan.workspace(axes, filter)),
-            Tasks::Lane(plan) => (Path::Lane, (1, 4), plan.workspace(axes, filter)),
-        };
-        let computed = if path == Path::Tile { filter.grain().dtype() } else { T::DTYPE };
-        let isa = if path == Path::Tile { kernels.matrix_isa(computed) } else { kernels.vector_isa() };
-        let kernel = KernelName { dtype: computed, family: path.name(), tile, isa };
-        Plan {
-            geometry: geometry.clone(),
-            dtype,
-            path,
-            kernel: kernel.to_string(),
-            tasks: self.tasks(filter),
-            threads: self.threads,
-            workspace,
-            packed: filter.bytes() + filter.further_bytes(),
-            phases: axes.iter().map(|axis| axis.phases.len()).product(),
-            taps: filter.kernel.iter().product(),
-            considered: self.considered,
+    /// Estimated cycles of the chosen path.
+    fn cycles(&self) -> f64 {
+        let chosen = self.considered.iter().find(|(path, _)| *path == self.path());
+        chosen.and_then(|&(_, cycles)| cycles.ok()).unwrap_or(0.0)
+    }
+
+    fn path(&self) -> Path {
+        match &self.tasks {
+            Tasks::Panel(_) => Path::Panel,
+            Tasks::Tile(_) => Path::Tile,
+            Tasks::Winograd(_) => Path::Winograd,
+            Tasks::Pixel(_) => Path::Pixel,
+            Tasks::Lane(_) => Path::Lane,
         }
     }
+
+    fn kernel<T: Real>(&self, filter: &PackedFilter<T>) -> KernelName {
+        let kernels = filter.kernels;
+        let columns = filter.widest_panel();
+        let path = self.path();
+        let tile = match path {
+            Path::Panel | Path::Winograd => (kernels.panel_rows(), columns),
+            Path::Tile => (4 / columns, columns),
+            Path::Pixel => pixel::tile(filter),
+            Path::Lane | Path::Reference => (1, 4),
+        };
+        let dtype = if path == Path::Tile { filter.grain().dtype() } else { T::DTYPE };
+        let isa = if path == Path::Tile { kernels.matrix_isa(dtype) } else { kernels.vector_isa() };
+        KernelName { dtype, family: path.name(), tile, isa }
+    }
+
+    fn workspace<T: Real>(&self, axes: &[EngineAxis<'_>], filter: &PackedFilter<T>) -> usize {
+        match &self.tasks {
+            Tasks::Panel(plan) | Tasks::Tile(plan) | Tasks::Winograd(plan) => plan.workspace(axes, filter),
+            Tasks::Pixel(plan) => plan.workspace(axes, filter),
+            Tasks::Lane(plan) => plan.workspace(axes, filter),
+        }
+    }
+}
+
+/// The plan a user sees: of several parts, the path of the one that takes longest.
+pub(crate) fn describe<T: Real>(
+    strategies: &[Strategy],
+    parts: &[Part<'_>],
+    lattices: &Lattices,
+    geometry: &Geometry,
+    filter: &PackedFilter<T>,
+    dtype: DType,
+) -> Plan {
+    let longest = strategies.iter().max_by(|a, b| a.cycles().total_cmp(&b.cycles()));
+    let workspaces =
+        strategies.iter().zip(parts).map(|(strategy, part)| strategy.workspace(&part.axes, filter));
+    Plan {
+        geometry: geometry.clone(),
+        dtype,
+        path: longest.map_or(Path::Pixel, Strategy::path),
+        kernel: longest.map_or_else(String::new, |strategy| strategy.kernel(filter).to_string()),
+        lattices: lattices.apart(),
+        tasks: strategies.iter().map(|strategy| strategy.tasks(filter)).sum(),
+        threads: strategies.iter().map(|strategy| strategy.threads).max().unwrap_or(1),
+        workspace: workspaces.max().unwrap_or(0),
+        packed: filter.bytes() + filter.further_bytes(),
+        phases: filter.phases.iter().map(Vec::len).product(),
+        taps: filter.kernel.iter().product(),
+        considered: considered_together(strategies),
+    }
+}
+
+/// Of every path, the cycles of all parts, or why one cannot take it.
+fn considered_together(strategies: &[Strategy]) -> Vec<(Path, Result<f64, &'static str>)> {
+    let mut strategies = strategies.iter().map(|strategy| &strategy.considered);
+    let Some(first) = strategies.next() else { return Vec::new() };
+    strategies.fold(first.clone(), |mut together, considered| {
+        for ((_, sum), (_, cycles)) in together.iter_mut().zip(considered) {
+            *sum = sum.and_then(|sum| Ok(sum + (*cycles)?));
+        }
+        together
+    })
 }
 
 /// Elements of a tensor with these sizes.
@@ -358,7 +406,7 @@ fn store_cycles<T: Real>(
 fn weight_cycles<T: Real>(filter: &PackedFilter<T>, passes: usize) -> f64 {
     const BYTES_PER_CYCLE: f64 = 3.0;
     let bytes = filter.bytes();
-    if bytes / filter.groups <= CACHED_BYTES { 0.0 } else { (bytes * passes) as f64 / BYTES_PER_CYCLE }
+    if bytes / filter.groups <= CACHED_BYTES { 0.0 } else { bytes as f64 * passes as f64 / BYTES_PER_CYCLE }
 }
 
 /// The estimate for a plan, or why there is none.
@@ -487,7 +535,7 @@ fn pixel_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, stri
     // Each pass reads a panel's lines once per block of its columns.
     plan.cycles(axes, filter)
         + copy
-        + weight_cycles(filter, plan.passes() * 3)
+        + 3.0 * weight_cycles(filter, plan.passes())
         + store_cycles(axes, filter, strides, stores)
 }
 

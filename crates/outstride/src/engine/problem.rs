@@ -17,7 +17,7 @@ pub(crate) struct Problem<'a, T: Real> {
     pub(crate) x: Source<'a, T>,
     pub(crate) x_offset: usize,
     pub(crate) x_channel_stride: isize,
-    pub(crate) y: Output<'a, T>,
+    pub(crate) y: &'a Output<'a, T>,
     pub(crate) y_offset: usize,
     pub(crate) y_channel_stride: isize,
     /// Whether outputs go past the caches, which cannot hold them anyway.

@@ -171,6 +171,14 @@ impl Arrangement {
         }
         Arrangement { offset, shape, strides }
     }
+
+    /// The same elements with one more axis, of size one, before an axis of that number.
+    pub(crate) fn with_unit_axis(&self, axis: usize) -> Self {
+        let mut with_axis = self.clone();
+        with_axis.shape.insert(axis, 1);
+        with_axis.strides.insert(axis, 0);
+        with_axis
+    }
 }
 
 #[cfg(test)]

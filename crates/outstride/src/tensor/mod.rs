@@ -142,6 +142,11 @@ impl<'a, T> TensorView<'a, T> {
     pub(crate) fn canonical_filter(&self, layout: &FilterLayout, groups: usize) -> Self {
         TensorView { data: self.data, arrangement: self.arrangement.canonical_filter(layout, groups) }
     }
+
+    /// The same elements with one more axis, of size one, before an axis of that number.
+    pub(crate) fn with_unit_axis(&self, axis: usize) -> Self {
+        TensorView { data: self.data, arrangement: self.arrangement.with_unit_axis(axis) }
+    }
 }
 
 /// A writable view of a tensor with any strides that keep its elements apart.

@@ -11,8 +11,8 @@ fn same<T: Element<Wide = f64>>(a: T, b: T) -> bool {
     a == b || (a.widen().is_nan() && b.widen().is_nan())
 }
 
-/// Runs a layer every way there is and compares with the reference.
-fn check<T: Element<Wide = f64>>(numbers: &mut Numbers, layer: &Layer, special: Option<f64>) {
+/// Runs a layer every way there is and compares with the reference. Returns whether dilated taps were taken for neighbours.
+fn check<T: Element<Wide = f64>>(numbers: &mut Numbers, layer: &Layer, special: Option<f64>) -> bool {
     let geometry = layer.geometry();
     let mut x: Vec<T> = numbers.values(geometry.input_shape().iter().product());
     let mut w: Vec<T> = numbers.values(geometry.filter_shape().iter().product());
@@ -28,9 +28,11 @@ fn check<T: Element<Wide = f64>>(numbers: &mut Numbers, layer: &Layer, special: 
     let expected = expected(layer, &x, &w, bias, activation);
     let (x_shape, _) = layer.stored(&geometry.input_shape());
     let (y_shape, _) = layer.stored(&geometry.output_shape());
+    let mut by_lattices = false;
     for isa in isas() {
         for path in PATHS {
             let op = prepare(layer, &w, bias, isa, path).with_activation(activation);
+            by_lattices |= op.plan(&x_shape).unwrap().lattices().iter().any(|&apart| apart > 1);
             for threads in [1, 3] {
                 let op = op.clone().with_executor(Arc::new(Scoped(threads)));
                 let mut y = Tensor::from_vec(&y_shape, vec![nearest(-77.0); expected.len()]).unwrap();
@@ -47,6 +49,7 @@ fn check<T: Element<Wide = f64>>(numbers: &mut Numbers, layer: &Layer, special: 
             }
         }
     }
+    by_lattices
 }
 
 #[test]
@@ -64,16 +67,18 @@ fn small_layers_equal_the_reference() {
 #[test]
 fn larger_layers_equal_the_reference() {
     let mut numbers = Numbers(0xbeef);
+    let mut far = 0;
     for _ in 0..150 {
         let layer = Layer::draw(&mut numbers, 1);
-        check::<f32>(&mut numbers, &layer, None);
+        far += usize::from(check::<f32>(&mut numbers, &layer, None));
         let layer = Layer::draw(&mut numbers, 1);
-        check::<f64>(&mut numbers, &layer, None);
+        far += usize::from(check::<f64>(&mut numbers, &layer, None));
         let layer = Layer::draw(&mut numbers, 1);
-        check::<bf16>(&mut numbers, &layer, None);
+        far += usize::from(check::<bf16>(&mut numbers, &layer, None));
         let layer = Layer::draw(&mut numbers, 1);
-        check::<f16>(&mut numbers, &layer, None);
+        far += usize::from(check::<f16>(&mut numbers, &layer, None));
     }
+    assert!(far > 20, "only {far} layers had taps far from each other");
 }
 
 #[test]

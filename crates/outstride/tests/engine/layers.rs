@@ -101,11 +101,23 @@ impl Layer {
                 _ => 5,
             };
             let (input, kernel) = (1 + numbers.below(size), 1 + numbers.below(5));
-            let (stride, dilation) = (1 + numbers.below(4), numbers.pick(&[1, 1, 1, 2, 3]));
+            // Taps that are far from each other are computed with as if they were near.
+            let is_far = scale > 0 && numbers.below(5) == 0;
+            let dilation = if is_far {
+                40 + numbers.below(if numbers.below(2) == 0 { 100 } else { 4000 })
+            } else {
+                numbers.pick(&[1, 1, 1, 2, 3])
+            };
+            let stride = 1 + numbers.below(4);
             let output_padding = numbers.below(stride);
             let full = (input - 1) * stride + (kernel - 1) * dilation + 1 + output_padding;
-            let pad_begin = numbers.below(4);
-            let pad_end = numbers.below(4);
+            let (pad_begin, pad_end) = if is_far {
+                let cropped = (kernel - 1) * dilation + numbers.below(4);
+                let begin = numbers.below(cropped + 1);
+                (begin, cropped - begin)
+            } else {
+                (numbers.below(4), numbers.below(4))
+            };
             if full > pad_begin + pad_end {
                 let output = full - pad_begin - pad_end;
                 layer.axes.push(Axis {

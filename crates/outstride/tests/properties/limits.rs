@@ -1,7 +1,10 @@
 //! What a call may cost: refused before anything is allocated, and empty tensors are no special case.
 
+use std::sync::Arc;
+
 use outstride::{
-    ConvTranspose, Error, Limits, Tensor, TensorView, TensorViewMut, jax, onednn_graph, onnx, openvino,
+    ConvTranspose, Dialect, Error, Limits, Options, Path, Tensor, TensorView, TensorViewMut, jax,
+    onednn_graph, onnx, openvino, ort_nhwc,
 };
 
 /// One element of memory posing as a tensor of any shape.
@@ -180,4 +183,58 @@ fn no_spatial_input_leaves_the_bias() {
     let op = ConvTranspose::new(&with_strides(&[1]), broadcast(&[1.0], &[1, 1, 3]), Some(&[4.0])).unwrap();
     let y = op.run(Tensor::from_vec(&[1, 1, 0], vec![]).unwrap().view()).unwrap();
     assert_eq!((y.shape(), y.data()), ([1, 1, 2].as_slice(), [4.0, 4.0].as_slice()));
+}
+
+#[test]
+fn absurd_shapes_are_planned_or_refused() {
+    let mut numbers = 0x5eedu64;
+    let mut pick = |choices: &[i64]| {
+        numbers ^= numbers << 13;
+        numbers ^= numbers >> 7;
+        numbers ^= numbers << 17;
+        choices[(numbers >> 33) as usize % choices.len()]
+    };
+    let shape = |first: &[i64], axes: &[i64]| -> Vec<usize> {
+        first.iter().chain(axes).map(|&size| size as usize).collect()
+    };
+    let (mut planned, mut refused) = (0, 0);
+    for _ in 0..4000 {
+        let rank = pick(&[1, 2, 3]) as usize;
+        let mut axes = |choices: &[i64]| -> Vec<i64> { (0..rank).map(|_| pick(choices)).collect() };
+        let sizes = [1, 1, 3, 1 << 12, 1 << 20, 1 << 30, 1 << 45, 1 << 56];
+        let (strides, dilations) = (axes(&[1, 2, 3, 101, 1 << 30, 1 << 56]), axes(&sizes));
+        let (kernel, input, pads) =
+            (axes(&[1, 2, 3, 70]), axes(&sizes), axes(&[0, 1, 1 << 20, 1 << 30, 1 << 55]));
+        let pads = [pads.clone(), pads].concat();
+        let conv = onnx::ConvTranspose { strides, dilations, pads, ..Default::default() };
+        let (channels, outputs) = (pick(&[1, 3, 300]), pick(&[1, 40]));
+        let filter = shape(&[channels, outputs], &kernel);
+        if filter.iter().product::<usize>() > 1 << 18 {
+            continue;
+        }
+        let paths = [None, Some(Path::Panel), Some(Path::Tile), Some(Path::Winograd), Some(Path::Pixel)];
+        let path = paths[pick(&[0, 1, 2, 3, 4]) as usize];
+        let options = Options { path, limits: Limits::NONE, ..Default::default() };
+        let last = pick(&[0, 1]) == 1;
+        let dialect: Arc<dyn Dialect> = if last {
+            Arc::new(ort_nhwc::ConvTranspose { conv, ..Default::default() })
+        } else {
+            Arc::new(conv)
+        };
+        let op = ConvTranspose::with_options(dialect, broadcast(&[1.0], &filter), None, &options).unwrap();
+        let batch = pick(&[1, 2, 1 << 20, 1 << 40]);
+        let input = if last {
+            shape(&[&[batch], &input[..], &[channels]].concat(), &[])
+        } else {
+            shape(&[batch, channels], &input)
+        };
+        match op.plan(&input) {
+            Ok(plan) => {
+                planned += 1;
+                assert!(plan.workspace_bytes() < 1 << 26, "{}\nin {input:?}", plan.explain());
+            }
+            Err(_) => refused += 1,
+        }
+    }
+    assert!(planned > 100 && refused > 100, "{planned} planned, {refused} refused");
 }

@@ -17,7 +17,7 @@ const UNCOUNTED: usize = 1 << 15;
 /// What an operator finds out about the shape of its first call, and remembers in part, has at most so many bytes for each phase.
 const OF_PHASE: usize = 1 << 11;
 
-/// A layer with the same kernel size and stride along every axis.
+/// A layer with the same kernel size, stride and dilation along every axis.
 #[derive(Clone, Copy, Debug)]
 struct Layer {
     input: &'static [usize],
@@ -27,51 +27,60 @@ struct Layer {
     out_channels: usize,
     kernel: usize,
     stride: usize,
+    dilation: usize,
     channels_first: bool,
 }
 
-/// Input, batch, groups, input and output channels, kernel, stride.
-type Sizes = (&'static [usize], usize, usize, usize, usize, usize, usize);
+/// Input, batch, groups, input and output channels, kernel, stride, dilation.
+type Sizes = (&'static [usize], usize, usize, usize, usize, usize, usize, usize);
 
 #[rustfmt::skip]
 const LAYERS: &[Sizes] = &[
-    (&[700], 1, 1, 64, 48, 16, 8),
-    (&[3001], 1, 1, 40, 33, 4, 2),
-    (&[5000], 2, 1, 1, 1, 4, 2),
-    (&[100], 1, 1, 8, 1, 1024, 256),
-    (&[3000], 1, 32, 32, 32, 8, 4),
-    (&[300], 1, 500, 500, 500, 8, 4),
-    (&[70], 1, 1, 16, 2048, 2, 2),
-    (&[200], 1, 1, 32, 32, 64, 1),
-    (&[40, 40], 1, 1, 8, 8, 15, 1),
-    (&[4, 4], 1, 1, 21, 21, 64, 32),
-    (&[24, 24], 1, 1, 96, 80, 4, 2),
-    (&[9, 9], 1, 1, 512, 64, 3, 1),
-    (&[33, 33], 3, 1, 32, 70, 2, 2),
-    (&[60, 60], 1, 1, 48, 3, 4, 2),
-    (&[4000, 2], 1, 1, 5, 3, 4, 2),
-    (&[2, 2000], 1, 1, 9, 40, 3, 2),
-    (&[3, 3], 40, 1, 64, 64, 4, 2),
-    (&[40, 40], 1, 4, 64, 64, 3, 2),
-    (&[50, 50], 1, 24, 24, 24, 4, 2),
-    (&[14, 14, 14], 1, 1, 32, 32, 2, 2),
-    (&[10, 10, 10], 2, 1, 16, 24, 4, 2),
+    (&[700], 1, 1, 64, 48, 16, 8, 1),
+    (&[3001], 1, 1, 40, 33, 4, 2, 1),
+    (&[5000], 2, 1, 1, 1, 4, 2, 1),
+    (&[100], 1, 1, 8, 1, 1024, 256, 1),
+    (&[3000], 1, 32, 32, 32, 8, 4, 1),
+    (&[300], 1, 500, 500, 500, 8, 4, 1),
+    (&[70], 1, 1, 16, 2048, 2, 2, 1),
+    (&[200], 1, 1, 32, 32, 64, 1, 1),
+    (&[40, 40], 1, 1, 8, 8, 15, 1, 1),
+    (&[4, 4], 1, 1, 21, 21, 64, 32, 1),
+    (&[24, 24], 1, 1, 96, 80, 4, 2, 1),
+    (&[9, 9], 1, 1, 512, 64, 3, 1, 1),
+    (&[33, 33], 3, 1, 32, 70, 2, 2, 1),
+    (&[60, 60], 1, 1, 48, 3, 4, 2, 1),
+    (&[4000, 2], 1, 1, 5, 3, 4, 2, 1),
+    (&[2, 2000], 1, 1, 9, 40, 3, 2, 1),
+    (&[3, 3], 40, 1, 64, 64, 4, 2, 1),
+    (&[40, 40], 1, 4, 64, 64, 3, 2, 1),
+    (&[50, 50], 1, 24, 24, 24, 4, 2, 1),
+    (&[14, 14, 14], 1, 1, 32, 32, 2, 2, 1),
+    (&[10, 10, 10], 2, 1, 16, 24, 4, 2, 1),
+    (&[700], 1, 1, 100, 40, 3, 1, 130),
+    (&[5000], 1, 1, 16, 8, 3, 2, 1001),
+    (&[9000], 1, 1, 1, 3, 3, 1, 60_000),
+    (&[40, 40], 1, 1, 200, 30, 3, 1, 12),
+    (&[30, 30], 2, 64, 64, 64, 3, 1, 18),
 ];
 
 impl Layer {
     fn each() -> impl Iterator<Item = Layer> {
-        LAYERS.iter().flat_map(|&(input, batch, groups, in_channels, out_channels, kernel, stride)| {
-            [false, true].map(|channels_first| Layer {
-                input,
-                batch,
-                groups,
-                in_channels,
-                out_channels,
-                kernel,
-                stride,
-                channels_first,
-            })
-        })
+        LAYERS.iter().flat_map(
+            |&(input, batch, groups, in_channels, out_channels, kernel, stride, dilation)| {
+                [false, true].map(|channels_first| Layer {
+                    input,
+                    batch,
+                    groups,
+                    in_channels,
+                    out_channels,
+                    kernel,
+                    stride,
+                    dilation,
+                    channels_first,
+                })
+            },
+        )
     }
 
     fn rank(&self) -> usize {
@@ -91,14 +100,16 @@ impl Layer {
 
     fn dialect(&self, dtype: DType) -> Arc<dyn Dialect> {
         let strides = vec![self.stride as i64; self.rank()];
-        let conv = onnx::ConvTranspose { strides, group: self.groups as i64, ..Default::default() };
+        let dilations = vec![self.dilation as i64; self.rank()];
+        let conv =
+            onnx::ConvTranspose { strides, dilations, group: self.groups as i64, ..Default::default() };
         match (self.channels_first, dtype) {
             (true, _) => Arc::new(conv),
             (false, DType::Bf16) => Arc::new(onednn_graph::ConvTranspose {
                 strides: conv.strides,
                 pads_begin: vec![0; self.rank()],
                 pads_end: vec![0; self.rank()],
-                dilations: vec![1; self.rank()],
+                dilations: conv.dilations,
                 groups: conv.group,
                 filter_format: onednn_graph::FilterFormat::Iox,
                 ..Default::default()

@@ -19,6 +19,7 @@ use crate::dtype::DType;
 use crate::error::SpecError;
 use crate::geometry::Geometry;
 use crate::layout::{DataLayout, FilterLayout};
+use crate::phase::Phase;
 
 pub use request::Request;
 
@@ -184,6 +185,14 @@ pub struct FilterCall {
     pub dilations: Vec<usize>,
     /// Where the filter tensor keeps what.
     pub layout: FilterLayout,
+}
+
+impl FilterCall {
+    /// Per spatial axis, its phases.
+    pub fn phases(&self) -> Vec<Vec<Phase>> {
+        let sizes = self.kernel.iter().zip(&self.strides).zip(&self.dilations);
+        sizes.map(|((&kernel, &stride), &dilation)| Phase::of_axis(kernel, stride, dilation)).collect()
+    }
 }
 
 /// A resolved call: the geometry, and where each tensor keeps what.

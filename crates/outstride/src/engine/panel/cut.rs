@@ -100,7 +100,7 @@ impl PanelPlan {
             fits || rows_there(chunk) <= rows
         };
         let worthwhile = |chunk: &[usize]| rows_there(chunk) >= 2 * rows;
-        let mut boxes = Boxes::cut(space, &self.granules, fits);
+        let mut boxes = Boxes::cut(space, &self.granules, &self.reach, fits);
         if !by_panels {
             if self.stores == Stores::Positions && filter.groups > 1 {
                 // Groups share lines of a channels-last output. Threads that write the same ones take these from each other,

@@ -128,7 +128,7 @@ impl PixelPlan {
         };
         // Where weights dominate, threads share them out rather than each passing over all of them.
         let by_blocks = !cached && blocks.len() >= wanted;
-        let mut boxes = Boxes::cut(space, &granules, |counts| bytes(counts) <= input_bytes);
+        let mut boxes = Boxes::cut(space, &granules, &reach, |counts| bytes(counts) <= input_bytes);
         if !by_blocks {
             boxes = boxes.spread(&granules, workers, filter.groups, |_| true);
         }
