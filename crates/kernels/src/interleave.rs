@@ -21,6 +21,7 @@ pub(crate) unsafe fn interleave<S: Simd<Scalar = T> + Convert<T> + Convert<To>, 
     // SAFETY: handed on from the caller.
     unsafe {
         match runs.len() {
+            1 => in_turns::<S, To, 1, STREAM>(source, runs, len, target),
             2 => in_turns::<S, To, 2, STREAM>(source, runs, len, target),
             4 => in_turns::<S, To, 4, STREAM>(source, runs, len, target),
             8 => in_turns::<S, To, 8, STREAM>(source, runs, len, target),

@@ -97,6 +97,12 @@ pub(crate) fn of_filter<T: Real>(filter: &PackedFilter<T>) -> Vec<Block> {
 }
 
 impl Block {
+    /// Multiply-adds of a position, per input channel.
+    pub(super) fn multiply_adds(&self) -> usize {
+        let taps = self.lines.iter().flat_map(|line| &line.taps);
+        taps.map(|tap| tap.feeds.count_ones() as usize).sum()
+    }
+
     fn new(lines: Vec<Line>) -> Self {
         let columns = || lines.iter().flat_map(|line| &line.columns);
         let axes = columns().next().map_or(0, |column| column.residues.len());

@@ -40,6 +40,12 @@ const SUM_BYTES: usize = 1 << 14;
 /// The fewest vectors of positions that a chunk has, if there are so many.
 const FEWEST_VECTORS: usize = 16;
 
+/// What a chunk costs beside its vectors.
+const ROW_CYCLES: usize = 400;
+
+/// Of vectors, at best.
+const MULTIPLY_ADDS_PER_CYCLE: usize = 2;
+
 /// The shape, of those that kernels have, of the largest tiles that a filter is computed by.
 pub(crate) fn tile<T: Real>(filter: &PackedFilter<T>) -> (usize, usize) {
     let lines = filter.blocks().iter().flat_map(|block| &block.lines);
@@ -70,16 +76,21 @@ struct Chunk {
 }
 
 impl Chunk {
-    /// For so many columns of boxes with so many positions per row, to which so many are added around the input.
-    fn new<T: Real>(filter: &PackedFilter<T>, columns: usize, along: usize, around: usize) -> Self {
+    /// For boxes with so many positions per row, to which so many are added around the input.
+    fn new<T: Real>(filter: &PackedFilter<T>, along: usize, around: usize) -> Self {
         let lanes = filter.kernels.lanes();
+        let columns = filter.blocks().iter().map(|block| block.columns).max().unwrap_or(1);
         let positions = (SUM_BYTES / (columns * size_of::<T>()).max(1)).max(FEWEST_VECTORS * lanes);
         if along >= positions {
             return Chunk { rows: 1, len: positions / (8 * lanes) * (8 * lanes) };
         }
         // What lies between rows is computed for nothing, as is what fills the last vector of one.
-        let alone = along.next_multiple_of(lanes);
-        let rows = if along + around <= alone { (positions / (along + around).max(1)).max(1) } else { 1 };
+        let vector_cycles = filter.blocks().iter().map(Block::multiply_adds).max().unwrap_or(0)
+            * filter.in_channels
+            / MULTIPLY_ADDS_PER_CYCLE;
+        let together = (along + around).saturating_mul(vector_cycles) / lanes;
+        let alone = along.div_ceil(lanes).saturating_mul(vector_cycles).saturating_add(ROW_CYCLES);
+        let rows = if together <= alone { (positions / (along + around).max(1)).max(1) } else { 1 };
         Chunk { rows, len: along.max(1) }
     }
 
@@ -111,9 +122,8 @@ impl PixelPlan {
         let space: Vec<Span> = axes.iter().map(EngineAxis::positions).collect();
         let reach: Vec<usize> = axes.iter().map(EngineAxis::reach).collect();
         let last = axes.len() - 1;
-        let columns = blocks.iter().map(|block| block.columns).max().unwrap_or(1);
         let around = reach[last].min(axes[last].input);
-        let chunk = Chunk::new(filter, columns, space[last].count, around);
+        let chunk = Chunk::new(filter, space[last].count, around);
 
         let mut granules = vec![1; axes.len()];
         granules[last - 1] = chunk.rows;
