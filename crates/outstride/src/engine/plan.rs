@@ -380,25 +380,21 @@ enum Stores {
     Runs,
     /// As runs, turned around from tiles that hold them apart.
     Turned,
-    /// Element by element, each to another line. Beyond the caches every line is fetched and written back many times.
+    /// As short runs, gathered from vectors of positions.
+    Gathered,
+    /// Element by element, each to another line.
     Scattered,
 }
 
 /// Cycles to store the outputs.
-fn store_cycles<T: Real>(
-    axes: &[EngineAxis<'_>],
-    filter: &PackedFilter<T>,
-    strides: &Strides,
-    stores: Stores,
-) -> f64 {
+fn store_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, stores: Stores) -> f64 {
     let outputs = elements(axes.iter().map(|axis| axis.output), filter.out_channels * filter.groups);
-    let image = outputs / axes[0].output as f64 * strides.y_size as f64;
     outputs
         * match stores {
             Stores::Runs => 4.0 / filter.kernels.lanes() as f64,
             Stores::Turned => 0.5,
-            Stores::Scattered if image <= CACHED_BYTES as f64 => 2.0,
-            Stores::Scattered => 12.0,
+            Stores::Gathered => 3.5,
+            Stores::Scattered => 20.0,
         }
 }
 
@@ -492,12 +488,14 @@ fn around_panels<T: Real>(
     let stores = match (strides.y_channel, plan.stores_planes()) {
         (1, _) => Stores::Runs,
         (_, true) => Stores::Turned,
+        // The phases of a single channel are short runs.
+        _ if filter.out_channels == 1 => Stores::Gathered,
         _ => Stores::Scattered,
     };
     let inputs = elements(axes.iter().map(|axis| axis.input), filter.in_channels * filter.groups);
     copy * inputs
         + weight_size * weight_cycles(filter, plan.passes())
-        + store_cycles(axes, filter, strides, stores)
+        + store_cycles(axes, filter, stores)
         + returning_cycles(axes, filter, strides, plan)
 }
 
@@ -525,8 +523,8 @@ fn pixel_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, stri
     let last = &axes[axes.len() - 1];
     let stores = match (last.y_stride, last.stride) {
         (1, 1 | 2 | 4 | 8) => Stores::Runs,
-        (1, _) => Stores::Turned,
-        _ if strides.y_channel == 1 && filter.groups == 1 => Stores::Turned,
+        (1, _) => Stores::Gathered,
+        _ if strides.y_channel == 1 => Stores::Gathered,
         _ => Stores::Scattered,
     };
     let inputs = elements(axes.iter().map(|axis| axis.input), filter.in_channels * filter.groups);
@@ -536,7 +534,7 @@ fn pixel_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, stri
     plan.cycles(axes, filter)
         + copy
         + 3.0 * weight_cycles(filter, plan.passes())
-        + store_cycles(axes, filter, strides, stores)
+        + store_cycles(axes, filter, stores)
 }
 
 fn lane_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, strides: &Strides) -> f64 {
@@ -552,5 +550,5 @@ fn lane_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, strid
         1.2 * elements(axes.iter().map(|axis| axis.input), filter.groups)
     };
     let stores = if strides.y_channel == 1 { Stores::Runs } else { Stores::Scattered };
-    outputs * (20.0 + taps * (2.0 + vectors)) + copy + store_cycles(axes, filter, strides, stores)
+    outputs * (20.0 + taps * (2.0 + vectors)) + copy + store_cycles(axes, filter, stores)
 }
