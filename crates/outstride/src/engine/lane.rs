@@ -197,7 +197,7 @@ impl<T: Real> Worker<'_, T> {
 
     /// Stores positions whose outputs are a step apart.
     fn store(&mut self, first: isize, positions: usize, step: isize) {
-        let &Problem { filter, ref y, y_channel_stride, stream, .. } = self.problem;
+        let &Problem { filter, y, y_channel_stride, stream, .. } = self.problem;
         let channels = filter.groups;
         let out = &self.out[..positions * channels];
         self.distances.clear();

@@ -104,7 +104,8 @@ impl Layer {
             // Taps that are far from each other are computed with as if they were near.
             let is_far = scale > 0 && numbers.below(5) == 0;
             let dilation = if is_far {
-                40 + numbers.below(if numbers.below(2) == 0 { 100 } else { 4000 })
+                let most = numbers.pick(&[100, 4000]);
+                40 + numbers.below(most)
             } else {
                 numbers.pick(&[1, 1, 1, 2, 3])
             };

@@ -125,7 +125,7 @@ impl<'a, T: Real> PositionStore<'a, T> {
 impl<T: Real> PositionStore<'_, T> {
     /// Where kernels can write rows of columns from: none unless channels are side by side.
     pub(super) fn targets(&self) -> Option<impl Iterator<Item = (Range<usize>, RowsTarget<'_>)>> {
-        let output = T::as_f32_output(&self.site.problem.y)?;
+        let output = T::as_f32_output(self.site.problem.y)?;
         let fits = |run: &Run| run.stride == 1 && run.len <= FINISHED_COLUMNS;
         let target = move |run: &Run| {
             let target =
