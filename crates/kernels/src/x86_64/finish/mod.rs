@@ -10,6 +10,7 @@ use std::arch::x86_64::*;
 
 use super::avx512::{Avx512F32, below};
 use crate::simd::Simd;
+use rows::NARROW_COLUMNS;
 
 pub(super) use narrow::{Narrow, Nearest};
 pub(super) use requantize::{REQUANTIZE, Requantized, TURN, requantize_now};
@@ -133,6 +134,18 @@ impl<const BOUNDED: bool> Steps for AddBias<BOUNDED> {
 fn first_lanes(count: usize) -> [__mmask16; 2] {
     let mask = below(count);
     [mask as __mmask16, (mask >> 16) as __mmask16]
+}
+
+/// As many values as there are columns, for two vectors: those of a row, or of two [rows of one](rows::NARROW_COLUMNS).
+///
+/// # Safety
+///
+/// The CPU must have AVX-512, and the values must be readable.
+#[inline(always)]
+unsafe fn load_for_columns(from: *const f32, columns: usize) -> [__m512; 2] {
+    // SAFETY: handed on from the caller.
+    let [first, second] = unsafe { load(from, columns) };
+    [first, if columns <= NARROW_COLUMNS { first } else { second }]
 }
 
 /// As many values as there are columns, in two vectors.

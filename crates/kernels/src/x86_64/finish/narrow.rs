@@ -25,6 +25,18 @@ pub(in super::super) trait Narrow {
     ///
     /// The CPU must have AVX-512, for bf16 with BF16; as many elements must be writable.
     unsafe fn store_first(&self, to: *mut Self::Element, values: [__m512; 2], count: usize);
+
+    /// Stores vectors apart from each other: all of their elements if `WHOLE`, otherwise the first so many.
+    ///
+    /// # Safety
+    ///
+    /// The CPU must have AVX-512, for bf16 with BF16; as many elements must be writable at both places.
+    unsafe fn store_apart<const WHOLE: bool>(
+        &self,
+        to: [*mut Self::Element; 2],
+        values: [__m512; 2],
+        count: usize,
+    );
 }
 
 /// Numbers become the nearest ones of a type.
@@ -54,6 +66,17 @@ impl Narrow for Nearest<f32> {
         for (half, value) in values.into_iter().enumerate() {
             // SAFETY: the caller vouches for the elements; the mask leaves out others.
             unsafe { _mm512_mask_storeu_ps(to.wrapping_add(16 * half), masks[half], value) };
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn store_apart<const WHOLE: bool>(&self, to: [*mut f32; 2], values: [__m512; 2], count: usize) {
+        let [mask, _] = first_lanes(count);
+        for (to, value) in to.into_iter().zip(values) {
+            // SAFETY: the caller vouches for the elements; the mask leaves out others.
+            unsafe {
+                if WHOLE { _mm512_storeu_ps(to, value) } else { _mm512_mask_storeu_ps(to, mask, value) }
+            }
         }
     }
 }
@@ -98,6 +121,28 @@ macro_rules! narrow_to_halves {
                 // SAFETY: the caller vouches for the elements; the mask leaves out others.
                 unsafe { _mm512_mask_storeu_epi16(to.cast(), below(count) as __mmask32, $narrowed(values)) };
             }
+
+            #[inline(always)]
+            unsafe fn store_apart<const WHOLE: bool>(
+                &self,
+                [first, second]: [*mut $type; 2],
+                values: [__m512; 2],
+                count: usize,
+            ) {
+                // SAFETY: the caller vouches for the elements; the mask leaves out others.
+                unsafe {
+                    let both = $narrowed(values);
+                    let (low, high) = (_mm512_castsi512_si256(both), _mm512_extracti64x4_epi64::<1>(both));
+                    if WHOLE {
+                        _mm256_storeu_si256(first.cast(), low);
+                        _mm256_storeu_si256(second.cast(), high);
+                    } else {
+                        let mask = below(count) as __mmask16;
+                        _mm256_mask_storeu_epi16(first.cast(), mask, low);
+                        _mm256_mask_storeu_epi16(second.cast(), mask, high);
+                    }
+                }
+            }
         }
     };
 }
@@ -124,6 +169,20 @@ macro_rules! narrow_to_bytes {
                     let to = to.wrapping_add(Avx512F32::LANES * half);
                     // SAFETY: the caller vouches for the elements; the mask leaves out others.
                     unsafe { <Avx512F32 as Convert<$type>>::store_masked_as(to, value, masks[half]) };
+                }
+            }
+
+            #[inline(always)]
+            unsafe fn store_apart<const WHOLE: bool>(
+                &self,
+                to: [*mut $type; 2],
+                values: [__m512; 2],
+                count: usize,
+            ) {
+                let [mask, _] = first_lanes(count);
+                for (to, value) in to.into_iter().zip(values) {
+                    // SAFETY: the caller vouches for the elements; the mask leaves out others.
+                    unsafe { <Avx512F32 as Convert<$type>>::store_masked_as(to, value, mask) };
                 }
             }
         }
@@ -247,6 +306,28 @@ where
         unsafe {
             let bytes = in_order(self.narrowed::<false>([low, high, low, high]));
             _mm256_mask_storeu_epi8(to.cast(), below(count) as __mmask32, _mm512_castsi512_si256(bytes));
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn store_apart<const WHOLE: bool>(
+        &self,
+        [first, second]: [*mut Q; 2],
+        [low, high]: [__m512; 2],
+        count: usize,
+    ) {
+        // SAFETY: the caller vouches for the elements; the mask leaves out others.
+        unsafe {
+            let bytes = _mm512_castsi512_si256(in_order(self.narrowed::<false>([low, high, low, high])));
+            let (low, high) = (_mm256_castsi256_si128(bytes), _mm256_extracti128_si256::<1>(bytes));
+            if WHOLE {
+                _mm_storeu_si128(first.cast(), low);
+                _mm_storeu_si128(second.cast(), high);
+            } else {
+                let mask = below(count) as __mmask16;
+                _mm_mask_storeu_epi8(first.cast(), mask, low);
+                _mm_mask_storeu_epi8(second.cast(), mask, high);
+            }
         }
     }
 }

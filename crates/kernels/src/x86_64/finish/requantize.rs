@@ -7,7 +7,7 @@ use super::lines::Line;
 use super::narrow::{Narrow, Nearest, Whole};
 use super::rows::{EachRow, finish_rows};
 use super::turned::{Turn, Turned, blocks};
-use super::{Idle, Now, Steps, Worker, load};
+use super::{Idle, Now, Steps, Worker, load_for_columns};
 use crate::matrix::{
     FINISHED_COLUMNS, FinishedRows, RequantizeKernel, RequantizeKernels, RequantizeTurnedKernel,
 };
@@ -30,7 +30,8 @@ impl Reals {
         let columns = scales.len().min(bias.len());
         // SAFETY: handed on from the caller; there are as many values.
         unsafe {
-            let (scales, bias) = (load(scales.as_ptr(), columns), load(bias.as_ptr(), columns));
+            let scales = load_for_columns(scales.as_ptr(), columns);
+            let bias = load_for_columns(bias.as_ptr(), columns);
             Reals([(scales[0], bias[0]), (scales[1], bias[1])])
         }
     }
@@ -44,18 +45,6 @@ impl Reals {
     unsafe fn of_all_columns(scales: &[f32; FINISHED_COLUMNS], bias: &[f32; FINISHED_COLUMNS]) -> Self {
         // SAFETY: handed on from the caller.
         unsafe { Reals::of_columns(scales, bias) }
-    }
-
-    /// Of the same columns twice, which a vector holds.
-    ///
-    /// # Safety
-    ///
-    /// The CPU must have AVX-512.
-    #[inline(always)]
-    unsafe fn of_columns_twice(scales: &[f32], bias: &[f32]) -> Self {
-        // SAFETY: handed on from the caller.
-        let Reals([affine, _]) = unsafe { Reals::of_columns(scales, bias) };
-        Reals([affine, affine])
     }
 }
 
@@ -280,7 +269,7 @@ macro_rules! requantize_turned_to {
                 let narrow = Whole::<$type>::new(to.bounds, output);
                 let target = (target.cast::<$type>(), stride);
                 for (columns, turned) in blocks::<Whole<$type>>(from, to.scales.len(), target, stream) {
-                    let reals = Reals::of_columns_twice(&to.scales[columns.clone()], &to.bias[columns]);
+                    let reals = Reals::of_columns(&to.scales[columns.clone()], &to.bias[columns]);
                     let Some(mut steps) = Divide::new(reals, output) else { return false };
                     narrow.store_turned(&turned, &mut steps);
                 }
@@ -324,7 +313,7 @@ unsafe fn turn_reals(
     for (columns, turned) in blocks::<Nearest<f32>>(from, to.scales.len(), target, stream) {
         // SAFETY: handed on from the caller.
         unsafe {
-            let reals = Reals::of_columns_twice(&to.scales[columns.clone()], &to.bias[columns]);
+            let reals = Reals::of_columns(&to.scales[columns.clone()], &to.bias[columns]);
             with_rounding(to, TurnReals { turned: &turned, reals });
         }
     }

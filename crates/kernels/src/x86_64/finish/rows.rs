@@ -1,9 +1,10 @@
 //! Rows of sums that stay rows.
 
+use std::arch::x86_64::*;
 use std::marker::PhantomData;
 
 use super::narrow::{Narrow, Nearest};
-use super::{AddBias, Now, Steps, Work, Worker, load};
+use super::{AddBias, Now, Steps, Work, Worker, first_lanes, load, load_for_columns};
 use crate::matrix::{FINISHED_COLUMNS, FinishedRows};
 use crate::quantize::UNBOUNDED;
 use crate::storage::LINE;
@@ -98,7 +99,54 @@ impl<N: Narrow, S: Steps, const PLAIN: bool> StoreRow for Finished<N, S, PLAIN> 
     }
 }
 
-/// [Finishes](Finished) rows when the worker does it. Returns the steps.
+/// Columns of rows that take one vector.
+pub(super) const NARROW_COLUMNS: usize = FINISHED_COLUMNS / 2;
+
+/// Rows of no more than [`NARROW_COLUMNS`], finished by some steps and stored two by two, each a piece of work. `WHOLE` rows have all
+/// of these columns. Needs what [`Finished`] does.
+struct EachTwo<'a, N: Narrow, S, const WHOLE: bool> {
+    from: &'a FinishedRows<'a>,
+    /// Rows that are done.
+    done: usize,
+    target: *mut N::Element,
+    narrow: N,
+    steps: S,
+}
+
+impl<N: Narrow, S: Steps, const WHOLE: bool> Work for EachTwo<'_, N, S, WHOLE> {
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.from.rows.len().min(self.from.distances.len()).saturating_sub(self.done).div_ceil(2)
+    }
+
+    #[inline(always)]
+    unsafe fn advance(&mut self, pieces: usize) {
+        let (rows, distances) = (self.from.rows.as_ptr(), self.from.distances.as_ptr());
+        let count = self.from.rows.len().min(self.from.distances.len());
+        let end = count.min(self.done.saturating_add(pieces.saturating_mul(2)));
+        let columns = if WHOLE { NARROW_COLUMNS } else { self.from.columns };
+        let [mask, _] = first_lanes(columns);
+        while self.done < end {
+            // The last row is its own neighbour, if it has no other.
+            let (one, other) = (self.done, (self.done + 1).min(count - 1));
+            // SAFETY: there are so many. Whoever made this vouches for the rows, and the caller for the CPU.
+            unsafe {
+                let (at, to) = (usize::from(*rows.add(one)), *distances.add(one));
+                let (other_at, other_to) = (usize::from(*rows.add(other)), *distances.add(other));
+                let values = [
+                    _mm512_maskz_loadu_ps(mask, self.from.sums.wrapping_add(at)),
+                    _mm512_maskz_loadu_ps(mask, self.from.sums.wrapping_add(other_at)),
+                ];
+                let to = [self.target.wrapping_offset(to), self.target.wrapping_offset(other_to)];
+                let values = self.steps.finished(values);
+                self.narrow.store_apart::<WHOLE>(to, values, columns);
+            }
+            self.done += 2;
+        }
+    }
+}
+
+/// [Finishes](Finished) rows when the worker does it. Returns the steps, which are for [as many columns](load_for_columns).
 ///
 /// # Safety
 ///
@@ -114,7 +162,15 @@ pub(super) unsafe fn finish_rows<N: Narrow, S: Steps>(
     let &FinishedRows { sums, columns, .. } = from;
     // SAFETY: handed on from the caller.
     unsafe {
-        if columns == FINISHED_COLUMNS && !stream {
+        if columns == NARROW_COLUMNS {
+            let mut rows = EachTwo::<_, _, true> { from, done: 0, target, narrow, steps };
+            worker.have_done(&mut rows);
+            rows.steps
+        } else if columns < NARROW_COLUMNS {
+            let mut rows = EachTwo::<_, _, false> { from, done: 0, target, narrow, steps };
+            worker.have_done(&mut rows);
+            rows.steps
+        } else if columns == FINISHED_COLUMNS && !stream {
             let row = Finished::<_, _, true> { sums, columns, target, stream, narrow, steps };
             let mut rows = EachRow::new(from, row);
             worker.have_done(&mut rows);
@@ -150,7 +206,7 @@ where
     let (target, narrow) = (target.cast(), Nearest::<Q>::NEW);
     // SAFETY: handed on from the caller.
     unsafe {
-        let bias = load(bias.as_ptr(), from.columns);
+        let bias = load_for_columns(bias.as_ptr(), from.columns);
         if bounds == UNBOUNDED {
             let steps = AddBias::<false>::new(bias, bounds);
             finish_rows(worker, from, (target, stream), narrow, steps).were_finite()
