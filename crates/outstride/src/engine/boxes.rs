@@ -15,6 +15,9 @@ pub(crate) struct Boxes {
 /// Rows of positions are not cut to less than this before other axes are.
 const SHORT_ROW: usize = 64;
 
+/// Boxes cut along an axis of fewer positions than so many times what they reach read much of what others do.
+const WELL_BEYOND_REACH: usize = 16;
+
 /// Whom tasks are made for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Workers {
@@ -50,7 +53,8 @@ impl Workers {
 
 impl Boxes {
     /// Halves the space until a box `fits` or nothing is left to cut. Along each axis, boxes are multiples of `granules`. Axes along
-    /// which positions `reach` no input but their own come first, as no box reads what another one does, then the outermost.
+    /// which positions `reach` no input but their own come first, as no box reads what another one does, then the outermost. Rows
+    /// stay whole, unless they are long and the others are short.
     pub(crate) fn cut(
         space: Vec<Span>,
         granules: &[usize],
@@ -58,8 +62,10 @@ impl Boxes {
         fits: impl Fn(&[usize]) -> bool,
     ) -> Self {
         let mut boxes = Boxes::whole(space);
-        boxes.order.sort_by_key(|&axis| reach[axis] > 0);
         let last = boxes.chunk.len() - 1;
+        let is_short = |axis: usize| boxes.chunk[axis] < WELL_BEYOND_REACH.saturating_mul(reach[axis]);
+        let keeps_rows = boxes.chunk[last] < 2 * SHORT_ROW || !(0..last).any(is_short);
+        boxes.order.sort_by_key(|&axis| reach[axis] > 0 || (axis == last && keeps_rows));
         while !fits(&boxes.chunk) {
             let least = |axis: usize, row: usize| granules[axis].max(if axis == last { row } else { 1 });
             let divisible = |row: usize| {
@@ -200,17 +206,18 @@ mod tests {
 
     #[test]
     fn axes_whose_boxes_share_no_input_are_cut_first() {
-        let space: Vec<Span> = [6, 64, 200].map(|count| Span { first: 0, count }).to_vec();
-        let cut = |reach: [usize; 3], positions: usize| {
+        let cut = |counts: [usize; 3], reach: [usize; 3], positions: usize| {
+            let space = counts.map(|count| Span { first: 0, count }).to_vec();
             let fits = |chunk: &[usize]| chunk.iter().product::<usize>() <= positions;
-            Boxes::cut(space.clone(), &[1; 3], &reach, fits).chunk
+            Boxes::cut(space, &[1; 3], &reach, fits).chunk
         };
-        assert_eq!(cut([0; 3], 200), [1, 1, 200]);
-        assert_eq!(cut([2; 3], 800), [1, 4, 200]);
-        assert_eq!(cut([2, 0, 2], 1200), [6, 1, 200]);
-        assert_eq!(cut([2, 2, 0], 20_000), [6, 64, 50]);
-        assert_eq!(cut([2, 2, 0], 800), [1, 16, 50], "short rows are cut last");
-        assert_eq!(cut([2, 2, 0], 1), [1; 3]);
+        assert_eq!(cut([6, 64, 200], [0; 3], 200), [1, 1, 200]);
+        assert_eq!(cut([6, 64, 200], [2; 3], 800), [1, 4, 200]);
+        assert_eq!(cut([6, 64, 200], [2, 0, 2], 1200), [6, 1, 200]);
+        assert_eq!(cut([1, 64, 200], [0, 2, 0], 1600), [1, 8, 200], "rows stay whole");
+        assert_eq!(cut([1, 16, 200], [0, 2, 0], 800), [1, 16, 50], "unless others are short");
+        assert_eq!(cut([1, 16, 100], [0, 2, 0], 800), [1, 8, 100], "and they are long");
+        assert_eq!(cut([6, 16, 200], [0, 2, 0], 1), [1; 3]);
     }
 
     #[test]

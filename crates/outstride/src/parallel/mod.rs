@@ -1,11 +1,11 @@
 //! Threads, which are passed in and never owned by an operator.
 
+mod deal;
 mod pool;
 mod team;
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub use pool::CurrentRayon;
 pub use team::Team;
@@ -54,17 +54,6 @@ impl Executor for Sequential {
 
     fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
         (0..tasks).for_each(task);
-    }
-}
-
-/// Takes the next task, and the next, until there is none.
-fn take_tasks(next: &AtomicUsize, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
-    loop {
-        let number = next.fetch_add(1, Ordering::Relaxed);
-        if number >= tasks {
-            return;
-        }
-        task(number);
     }
 }
 

@@ -1,9 +1,9 @@
 //! Pools of rayon's.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 
-use super::{Executor, take_tasks};
+use super::Executor;
+use super::deal::Deal;
 
 /// Runs on the rayon pool of the calling thread: the one it was installed in, or the global one.
 #[derive(Clone, Copy, Debug, Default)]
@@ -29,13 +29,13 @@ impl Executor for rayon::ThreadPool {
     }
 }
 
-/// Runs tasks on the calling thread and as many others as it takes. The caller starts at once, while the others wake up,
-/// and whoever is free takes the next task.
+/// Runs tasks on the calling thread and as many others as it takes. The caller starts at once, while the others wake up.
 fn run_in<'a>(scope: &rayon::Scope<'a>, threads: usize, tasks: usize, task: &'a (dyn Fn(usize) + Sync)) {
-    let next = Arc::new(AtomicUsize::new(0));
+    let deal = Arc::new(Deal::new(tasks, threads));
+    let take = move |deal: &Deal| deal.take(rayon::current_thread_index().unwrap_or(0), task);
     for _ in 1..threads.min(tasks) {
-        let next = next.clone();
-        scope.spawn(move |_| take_tasks(&next, tasks, task));
+        let deal = deal.clone();
+        scope.spawn(move |_| take(&deal));
     }
-    take_tasks(&next, tasks, task);
+    take(&deal);
 }

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use rayon::{ThreadPool, ThreadPoolBuilder, Yield};
 
-use super::{Executor, take_tasks};
+use super::Executor;
+use super::deal::Deal;
 
 /// How long threads look out for more work before they sleep. The calls of a model follow each other within this, and a
 /// program that does something else is not kept from it for long.
@@ -62,18 +63,20 @@ impl Executor for Team {
     }
 
     fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
-        let (next, finished) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let helpers = self.threads().min(tasks).saturating_sub(1);
         let Some(others) = self.others.as_ref().filter(|_| helpers > 0) else {
-            return take_tasks(&next, tasks, task);
+            return (0..tasks).for_each(task);
         };
+        let (deal, finished) = (Deal::new(tasks, self.threads()), AtomicUsize::new(0));
+        // The caller is the first, unless it is one of the others.
+        let take = || deal.take(others.current_thread_index().map_or(0, |number| number + 1), task);
         let help = || {
-            take_tasks(&next, tasks, task);
+            take();
             finished.fetch_add(1, Ordering::Release);
         };
         others.in_place_scope(|scope| {
             (0..helpers).for_each(|_| scope.spawn(|_| help()));
-            take_tasks(&next, tasks, task);
+            take();
             // Leaving the scope puts this thread to sleep until the others are done, which they mostly are soon; but where it is
             // one of them, it has their work to do there.
             if others.current_thread_index().is_none() {
