@@ -62,8 +62,8 @@ impl PanelPlan {
         let for_splits = Workers { turns: workers.turns.min(self.most_splits_per_thread()), ..workers };
         let threads = workers.threads;
         let space = longest(&self.bundles, axes.len());
-        self.panels_of_line = if self.stores_tiles_at_once() { filter.grain().panels_of_line() } else { 1 };
-        let shares = panels.div_ceil(self.panels_of_line);
+        self.panels_of_lines = if self.stores_tiles_at_once() { filter.grain().panels_of_lines() } else { 1 };
+        let shares = panels.div_ceil(self.panels_of_lines);
         let weights = self.weight_bytes(filter) / filter.groups.max(1);
         let by_panels = match self.arithmetic {
             Arithmetic::Vectors | Arithmetic::Winograd => {

@@ -48,7 +48,7 @@ pub(crate) struct PanelPlan {
     /// Into how many parts the panels are dealt, where there are too few boxes for the threads.
     splits: usize,
     /// Panels that are not dealt to different tasks, for their outputs share lines.
-    panels_of_line: usize,
+    panels_of_lines: usize,
     blocks: ChannelBlocks,
     /// Per axis, how many positions are computed together, wherever boxes begin, so that boxes do not change results.
     granules: Vec<usize>,
@@ -118,7 +118,7 @@ impl PanelPlan {
             starts: (0..axes.len()).map(|axis| starts(&bundles, axis)).collect(),
             bundles: bundles.into(),
             splits: 1,
-            panels_of_line: 1,
+            panels_of_lines: 1,
             blocks: ChannelBlocks::new(filter.in_channels),
             granules: vec![1; axes.len()],
             points: 0,
@@ -216,8 +216,8 @@ impl PanelPlan {
 
     /// The part of `panels` panels that belongs to a split.
     fn share(&self, panels: usize, split: usize) -> Range<usize> {
-        let lines = panels.div_ceil(self.panels_of_line);
-        let begin = |split: usize| (lines * split / self.splits * self.panels_of_line).min(panels);
+        let lines = panels.div_ceil(self.panels_of_lines);
+        let begin = |split: usize| (lines * split / self.splits * self.panels_of_lines).min(panels);
         begin(split)..begin(split + 1)
     }
 }

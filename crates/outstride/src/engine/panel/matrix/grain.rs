@@ -37,11 +37,12 @@ impl Grain {
         }
     }
 
-    /// Panels whose outputs of one position fill a line: sums of bytes most often become bytes, of others at least 16 bits.
-    pub(crate) fn panels_of_line(self) -> usize {
+    /// Panels whose outputs of one position fill two lines, which caches fetch together: sums of bytes most often become bytes, of
+    /// others at least 16 bits.
+    pub(crate) fn panels_of_lines(self) -> usize {
         match self {
-            Grain::Pieces(_) => 1,
-            Grain::Bytes { .. } => 2,
+            Grain::Pieces(_) => 2,
+            Grain::Bytes { .. } => 4,
         }
     }
 
