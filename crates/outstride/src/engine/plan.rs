@@ -16,7 +16,7 @@ use super::pixel::{self, PixelPlan};
 use super::problem::Problem;
 
 /// Below this many estimated cycles, waking a second thread costs more than it saves.
-const CYCLES_WORTH_A_THREAD: f64 = 100_000.0;
+const CYCLES_WORTH_A_THREAD: f64 = 50_000.0;
 
 /// Below this many estimated cycles, a task costs more than its thread gains by being free for another: every task copies inputs
 /// that its neighbours copy as well, and has first and last rows that nothing is computed beside.
