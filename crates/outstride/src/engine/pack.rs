@@ -89,6 +89,11 @@ impl Panels {
         &self.segments[panel.segments.clone()]
     }
 
+    /// Segments of the panel that has most.
+    pub(crate) fn most_segments(&self) -> usize {
+        self.panels.iter().map(|panel| panel.segments.len()).max().unwrap_or(0)
+    }
+
     /// Whether some panel holds columns of several phases.
     pub(crate) fn share_phases(&self) -> bool {
         let several =

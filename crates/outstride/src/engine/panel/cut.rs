@@ -15,7 +15,7 @@ use super::rows::{KeptPositions, Strips};
 use super::sums::PanelGroup;
 use super::taps::TileTaps;
 use super::winograd::{Tiles, product_rows, transforms};
-use super::{Arithmetic, PanelPlan, Stores, longest};
+use super::{Arithmetic, PanelPlan, Stores, longest, panels_of};
 
 /// Weights that one step of the sums of a panel group reads: they stay in the second-level cache while the positions of a
 /// box pass by.
@@ -46,6 +46,9 @@ const WINOGRAD_SUM_BYTES: usize = 1 << 20;
 
 /// Where all weights take more than this, threads share them out rather than each passing over all of them.
 const SHARED_WEIGHT_BYTES: usize = 1 << 20;
+
+/// What some positions need of the input, given how far they reach and whether they are computed apart from each other.
+type Needed = fn(&[EngineAxis<'_>], &[Span], &[usize], bool) -> Vec<Span>;
 
 impl PanelPlan {
     /// Cuts the positions into boxes, and the panels into parts where there are too few boxes.
@@ -187,8 +190,9 @@ impl PanelPlan {
                 (strips.pieces(positions, TILE_ROWS), members * of_member)
             }
         };
+        let panel = PanelGroup::<T>::bytes_of_panel(panels_of(filter).most_segments(), spans.len());
         let of_panels = |bundle: &Bundle| {
-            let (taps, panel) = (bundle.most_taps(), PanelGroup::<T>::bytes_of_panel());
+            let taps = bundle.most_taps();
             let (panels, of_panel, of_taps) = match self.arithmetic {
                 Arithmetic::Vectors => {
                     (self.near_panels(filter, bundle), panel, TileTaps::<T>::most_bytes(taps))
@@ -313,21 +317,21 @@ impl PanelPlan {
 
     /// The indices of the input that a box reads.
     pub(super) fn needed(&self, axes: &[EngineAxis<'_>], spans: &[Span]) -> Vec<Span> {
+        self.needed_of(axes, spans, channels::needed)
+    }
+
+    /// As many indices as a box of that size reads at most, wherever it lies.
+    fn most_needed(&self, axes: &[EngineAxis<'_>], spans: &[Span]) -> Vec<Span> {
+        self.needed_of(axes, spans, channels::most_needed)
+    }
+
+    fn needed_of(&self, axes: &[EngineAxis<'_>], spans: &[Span], of_positions: Needed) -> Vec<Span> {
         let positions = self.positions_of_phases(spans);
         if self.arithmetic == Arithmetic::Winograd {
             // Points are made of all of them, whether or not they exist.
             return channels::reached(&positions, &self.reach);
         }
-        channels::needed(axes, &positions, &self.reach, self.are_apart(spans[0].count))
-    }
-
-    /// As many indices as a box of that size reads at most, wherever it lies.
-    fn most_needed(&self, axes: &[EngineAxis<'_>], spans: &[Span]) -> Vec<Span> {
-        let positions = self.positions_of_phases(spans);
-        if self.arithmetic == Arithmetic::Winograd {
-            return channels::reached(&positions, &self.reach);
-        }
-        channels::most_needed(axes, &positions, &self.reach, self.are_apart(spans[0].count))
+        of_positions(axes, &positions, &self.reach, self.are_apart(spans[0].count))
     }
 
     /// Whether positions that differ by more than their batch, of which there are so many in a box, are computed together.

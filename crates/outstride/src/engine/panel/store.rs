@@ -66,9 +66,10 @@ impl<'a, T: Real> PositionStore<'a, T> {
         PositionStore { site, member, width: prepared.width(), runs, base, shared, rows }
     }
 
-    /// The most bytes of one whose channels are side by side in up to four runs.
-    pub(super) fn most_bytes() -> usize {
-        size_of::<Self>() + 4 * size_of::<Run>()
+    /// The most bytes of one of a panel with so many segments, in so many axes.
+    pub(super) fn most_bytes(segments: usize, axes: usize) -> usize {
+        let of_segment = size_of::<Run>() + size_of::<Piece>() + axes * size_of::<usize>();
+        size_of::<Self>() + axes * size_of::<Span>() + segments * of_segment
     }
 
     /// Where kernels can write, if they can.

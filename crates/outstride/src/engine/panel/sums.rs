@@ -90,10 +90,11 @@ impl<'a, T: Real> PanelGroup<'a, T> {
         }
     }
 
-    /// The most bytes that a panel of a member takes while it is computed: in this group, in the one behind it, where it is
-    /// stored, and as kernels see it.
-    pub(super) fn bytes_of_panel() -> usize {
-        2 * size_of::<Prepared<'_, T>>() + PositionStore::<T>::most_bytes() + size_of::<TilePanel<'_, T>>()
+    /// The most bytes that a panel of a member takes while it is computed, of so many segments in so many axes: in this group, in
+    /// the one behind it, where it is stored, and as kernels see it.
+    pub(super) fn bytes_of_panel(segments: usize, axes: usize) -> usize {
+        let store = PositionStore::<T>::most_bytes(segments, axes);
+        2 * size_of::<Prepared<'_, T>>() + store + size_of::<TilePanel<'_, T>>()
     }
 
     /// Elements that the sums of all tiles take.
