@@ -147,6 +147,7 @@ mod tests {
             strides: vec![3],
             dilations: vec![1],
             layout: FilterLayout::iox(1),
+            channels_last: false,
         };
         let weights: Vec<i8> = vec![1, 1, 1, 1, -1, 1, 1, 1, 1, -100, 1, 1, 1, 1];
         let filter = TensorView::from_slice(&[1, 2, 1, 7], &weights).unwrap();

@@ -267,6 +267,7 @@ mod tests {
             strides: list(|axis| axis.stride),
             dilations: list(|axis| axis.dilation),
             layout: FilterLayout::iox(axes.len()),
+            channels_last: false,
         }
     }
 

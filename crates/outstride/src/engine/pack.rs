@@ -89,6 +89,22 @@ impl Panels {
         &self.segments[panel.segments.clone()]
     }
 
+    /// Whether every panel holds all of so many phases of the last axis, of the same channels each.
+    pub(crate) fn hold_rows(&self, phases: usize) -> bool {
+        let is_row = |row: &[Segment]| {
+            let same = |segment: &Segment| (segment.first_channel, segment.channels);
+            let follow =
+                |pair: &[Segment]| pair[0].phase + 1 == pair[1].phase && same(&pair[0]) == same(&pair[1]);
+            row.len() == phases && row[0].phase.is_multiple_of(phases) && row.windows(2).all(follow)
+        };
+        let holds_rows = |panel: &Panel| {
+            let segments = self.segments(panel);
+            let same = |segment: &Segment| segment.first_channel == segments[0].first_channel;
+            segments.iter().all(same) && segments.chunks(phases.max(1)).all(is_row)
+        };
+        self.panels.iter().all(holds_rows)
+    }
+
     /// Segments of the panel that has most.
     pub(crate) fn most_segments(&self) -> usize {
         self.panels.iter().map(|panel| panel.segments.len()).max().unwrap_or(0)
@@ -124,7 +140,7 @@ impl<T: Real> PackedFilter<T> {
         let (form, group_len) = if is_depthwise(call) {
             (Form::Depthwise, call.kernel.iter().product())
         } else {
-            let panels = choose_panels(&phases, out_channels, in_channels, kernels.lanes());
+            let panels = choose_panels(call, &phases, kernels.lanes());
             let len = panels
                 .panels
                 .last()
@@ -398,30 +414,49 @@ fn offset_of(mut index: usize, shape: &[usize], strides: &[isize]) -> isize {
 }
 
 /// Chooses how many of the innermost axes share their phases within a panel: what multiplies least, in the fewest
-/// phases per panel.
-fn choose_panels(phases: &[Vec<Phase>], out_channels: usize, in_channels: usize, lanes: usize) -> Panels {
+/// phases per panel. For channels-first outputs, panels that have all of these phases come before others: theirs are rows.
+fn choose_panels(call: &FilterCall, phases: &[Vec<Phase>], lanes: usize) -> Panels {
+    let (in_channels, out_channels) = (call.in_channels / call.groups, call.out_channels / call.groups);
+    let with = |merged: usize, at_once: usize| {
+        panels_with(phases, merged, PanelSizes { out_channels, at_once, in_channels, lanes })
+    };
+    let candidates = |merged: usize| {
+        let inner: usize = phases[phases.len() - merged..].iter().map(Vec::len).product();
+        let of_all_phases = if call.channels_last { 0 } else { 2 * lanes / inner.max(1) };
+        let for_rows = (of_all_phases > 0).then(|| with(merged, of_all_phases));
+        for_rows.into_iter().chain([with(merged, out_channels)])
+    };
     (0..=phases.len())
-        .map(|merged| panels_with(phases, merged, out_channels, in_channels, lanes))
+        .flat_map(candidates)
         .min_by_key(|panels| {
             panels.panels.iter().map(|panel| panel.weights(in_channels.max(1), lanes)).sum::<usize>()
         })
         .unwrap_or_default()
 }
 
-/// Panels whose columns run over the phases of the `merged` innermost axes, and over output channels within each.
-fn panels_with(
-    phases: &[Vec<Phase>],
-    merged: usize,
+/// What panels are made of.
+#[derive(Clone, Copy)]
+struct PanelSizes {
     out_channels: usize,
+    /// Output channels whose phases are in the same panels.
+    at_once: usize,
     in_channels: usize,
     lanes: usize,
-) -> Panels {
+}
+
+/// Panels whose columns run over the phases of the `merged` innermost axes, and over some output channels within each.
+fn panels_with(phases: &[Vec<Phase>], merged: usize, sizes: PanelSizes) -> Panels {
+    let PanelSizes { out_channels, at_once, in_channels, lanes } = sizes;
     let inner: usize = phases[phases.len() - merged..].iter().map(Vec::len).product();
     let outer: usize = phases[..phases.len() - merged].iter().map(Vec::len).product();
-    let columns = inner * out_channels;
     let mut result = Panels::default();
     let mut offset = 0;
-    for outer_phase in 0..outer {
+    let channels = (0..out_channels).step_by(at_once.max(1));
+    let some_channels = channels.map(|first| first..out_channels.min(first + at_once));
+    for (outer_phase, of_channels) in
+        (0..outer).flat_map(|outer| some_channels.clone().map(move |channels| (outer, channels)))
+    {
+        let columns = inner * of_channels.len();
         let mut first = 0;
         while first < columns {
             let left = columns - first;
@@ -430,11 +465,11 @@ fn panels_with(
             let start = result.segments.len();
             let mut column = first;
             while column < end {
-                let (inner_phase, channel) = (column / out_channels, column % out_channels);
-                let channels = (out_channels - channel).min(end - column);
+                let (inner_phase, channel) = (column / of_channels.len(), column % of_channels.len());
+                let channels = (of_channels.len() - channel).min(end - column);
                 result.segments.push(Segment {
                     phase: outer_phase * inner + inner_phase,
-                    first_channel: channel,
+                    first_channel: of_channels.start + channel,
                     channels,
                     column: column - first,
                 });

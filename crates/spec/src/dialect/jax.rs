@@ -216,9 +216,11 @@ impl Dialect for ConvTranspose {
         if self.strides.is_empty() {
             return Err(SpecError::MissingAttribute { dialect: NAMES.dialect, name: "strides" });
         }
-        let layout = self.dimension_numbers(spatial)?.filter_layout(self.transpose_kernel);
+        let numbers = self.dimension_numbers(spatial)?;
+        let layout = numbers.filter_layout(self.transpose_kernel);
         let dilation = list_or("rhs_dilation", &self.rhs_dilation, spatial, 1)?;
-        NAMES.filter_call(filter, layout, 1, &self.strides, &dilation)
+        let call = NAMES.filter_call(filter, layout, 1, &self.strides, &dilation)?;
+        Ok(call.for_outputs(&numbers.data_layout(&numbers.out)))
     }
 
     fn resolve(&self, operands: &Operands<'_>, _policy: Policy) -> Result<Call, SpecError> {

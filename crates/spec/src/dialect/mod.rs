@@ -185,9 +185,16 @@ pub struct FilterCall {
     pub dilations: Vec<usize>,
     /// Where the filter tensor keeps what.
     pub layout: FilterLayout,
+    /// Whether outputs are to have their channels behind all other axes. Weights may be laid out for it.
+    pub channels_last: bool,
 }
 
 impl FilterCall {
+    /// The same for outputs that keep their axes so.
+    pub(crate) fn for_outputs(self, layout: &DataLayout) -> Self {
+        FilterCall { channels_last: layout.spatial.iter().all(|&axis| axis < layout.channel), ..self }
+    }
+
     /// Per spatial axis, its phases.
     pub fn phases(&self) -> Vec<Vec<Phase>> {
         let sizes = self.kernel.iter().zip(&self.strides).zip(&self.dilations);

@@ -229,7 +229,8 @@ impl Dialect for ConvTranspose {
             return Err(SpecError::MissingAttribute { dialect: NAMES.dialect, name });
         }
         let layout = self.filter_format.layout(spatial);
-        NAMES.filter_call(filter, layout, self.groups, &self.strides, &self.dilations)
+        let call = NAMES.filter_call(filter, layout, self.groups, &self.strides, &self.dilations)?;
+        Ok(call.for_outputs(&self.data_format.layout(spatial)))
     }
 
     fn resolve(&self, operands: &Operands<'_>, policy: Policy) -> Result<Call, SpecError> {

@@ -60,7 +60,9 @@ impl Dialect for ConvTranspose {
     }
 
     fn filter(&self, filter: &TensorType<'_>) -> Result<FilterCall, SpecError> {
-        self.conv.resolve_filter(filter)
+        let call = self.conv.resolve_filter(filter)?;
+        let outputs = DataLayout::nxc(call.kernel.len());
+        Ok(call.for_outputs(&outputs))
     }
 
     fn resolve(&self, operands: &Operands<'_>, policy: Policy) -> Result<Call, SpecError> {

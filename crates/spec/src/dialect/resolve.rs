@@ -66,6 +66,7 @@ impl Names {
             dilations: self.positive(self.dilations, dilations, kernel.len())?,
             kernel,
             layout,
+            channels_last: false,
         })
     }
 

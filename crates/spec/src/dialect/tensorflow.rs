@@ -188,7 +188,8 @@ impl Dialect for ConvTranspose {
         }
         let strides = self.spatial_entries("strides", &self.strides, spatial)?;
         let dilations = self.spatial_entries("dilations", &self.dilations, spatial)?;
-        NAMES.filter_call(filter, FilterLayout::xoi(spatial), 1, &strides, &dilations)
+        let call = NAMES.filter_call(filter, FilterLayout::xoi(spatial), 1, &strides, &dilations)?;
+        Ok(call.for_outputs(&self.data_format.layout(spatial)))
     }
 
     fn resolve(&self, operands: &Operands<'_>, _policy: Policy) -> Result<Call, SpecError> {

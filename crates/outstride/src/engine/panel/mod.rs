@@ -73,7 +73,7 @@ enum Stores {
     Positions,
     /// As runs of positions per channel: each member has one phase, each bundle all phases of the last axis.
     Planes,
-    /// As runs of positions per channel, of one panel with all phases.
+    /// As runs of positions per channel, of panels that each have all phases of the last axis.
     SharedPlanes,
 }
 
@@ -105,7 +105,9 @@ impl PanelPlan {
         let stores = match &rows_of_phases {
             Some(_) => Stores::Planes,
             // The phases of a single channel are runs as they are.
-            None if planes && panels.panels.len() == 1 && filter.out_channels > 1 => Stores::SharedPlanes,
+            None if planes && filter.out_channels > 1 && panels.hold_rows(last.phases.len()) => {
+                Stores::SharedPlanes
+            }
             None => Stores::Positions,
         };
         let bundles = rows_of_phases.unwrap_or_else(|| bundle::single(axes, filter, panels));

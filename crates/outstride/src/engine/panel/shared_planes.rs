@@ -1,4 +1,4 @@
-//! Storing sums of phases that share one panel into channels-first outputs: per channel, runs of positions with the
+//! Storing sums of phases that share panels into channels-first outputs: per channel, runs of positions with the
 //! phases of the last axis in turns.
 
 use outstride_kernels::Real;
@@ -13,7 +13,7 @@ use super::planes::{TurnedRows, TurnedWrite};
 use super::run::Site;
 use super::sums::PanelGroup;
 
-/// Stores the only panel of a member by `write`, as long as it can. Returns whether it could.
+/// Stores some panels of a member by `write`, as long as it can. Returns whether it could.
 pub(super) fn store_shared_planes<T: Real>(
     site: &Site<'_, T>,
     order: &[usize],
@@ -24,29 +24,31 @@ pub(super) fn store_shared_planes<T: Real>(
     let Site { problem, group, bundle, spans, positions } = *site;
     let member = &bundle.members[0];
     let filter = problem.filter;
-    let prepared = panels.panel(0, 0);
-    let places = positions.places(panels.tile_len(), prepared.width());
     let (strides, _) = position_strides(spans, order);
-    let segments = panels_of(filter).segments(prepared.panel);
     let last = spans.len() - 1;
     let rows: usize = spans[..last].iter().map(|span| span.count).product();
     let mut distances = Vec::new();
-    // Phases of the last axis are fastest.
-    for phases in segments.chunks(filter.phases[last - 1].len()) {
-        for row in 0..rows {
-            let Some((first, target)) = row_at(problem, member, spans, &strides, &phases[0], row) else {
-                continue;
-            };
-            let begin = runs_of_row(problem, member, phases, spans[last], &mut distances, |position| {
-                places[first + position * strides[last]]
-            });
-            let first = problem.y_channel(group, 0) + target + begin;
-            let (sums, columns) = (sums.as_ptr(), 0..filter.out_channels);
-            let rows = TurnedRows { prepared, sums, distances: &distances, columns, first };
-            // SAFETY: every distance is the place of a row among the sums and a phase's columns within it. Each output
-            // belongs to one position of one phase, and each task has its own positions.
-            if !unsafe { write.write(rows) } {
-                return false;
+    for panel in 0..panels.panels() {
+        let prepared = panels.panel(panel, 0);
+        let sums = sums[panels.place(panel, 0, 0)..].as_ptr();
+        let places = positions.places(panels.tile_len(), prepared.width());
+        // Phases of the last axis are fastest.
+        for phases in panels_of(filter).segments(prepared.panel).chunks(filter.phases[last - 1].len()) {
+            let channel = problem.y_channel(group, phases[0].first_channel);
+            for row in 0..rows {
+                let Some((first, target)) = row_at(problem, member, spans, &strides, &phases[0], row) else {
+                    continue;
+                };
+                let begin = runs_of_row(problem, member, phases, spans[last], &mut distances, |position| {
+                    places[first + position * strides[last]]
+                });
+                let (first, columns) = (channel + target + begin, 0..phases[0].channels);
+                let rows = TurnedRows { prepared, sums, distances: &distances, columns, first };
+                // SAFETY: every distance is the place of a row among the panel's sums and a phase's columns within it. Each
+                // output belongs to one position of one phase, and each task has its own positions and panels.
+                if !unsafe { write.write(rows) } {
+                    return false;
+                }
             }
         }
     }
