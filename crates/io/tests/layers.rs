@@ -14,6 +14,15 @@ fn message<T: std::fmt::Debug>(result: Result<T, LayerError>) -> String {
 }
 
 #[test]
+fn the_layers_of_benches_are_layers_with_names_of_their_own() {
+    let benches = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../benches");
+    let files = ["layers.json", "further-layers.json"];
+    let layers = files.map(|file| Layer::read_file(&benches.join(file)).unwrap()).concat();
+    let names: std::collections::BTreeSet<&str> = layers.iter().map(|layer| layer.id.as_str()).collect();
+    assert_eq!(names.len(), layers.len());
+}
+
+#[test]
 fn a_file_needs_no_more_than_the_shapes() {
     let text = r#"[{"id": "up", "d": 2, "n": 1, "cin": 8, "cout": 4, "in": [5, 6], "k": [3, 4], "s": [2, 1], "p": [1, 0]}]"#;
     let layers = parse(text).unwrap();

@@ -438,18 +438,19 @@ fn tile_cycles<T: Real>(
     strides: &Strides,
     plan: &PanelPlan,
 ) -> f64 {
+    let (grain, parts) = (filter.grain(), filter.grain().parts());
     // A single tile of columns needs as many loads as products.
     let narrow = filter.widest_panel() == 1;
     let per_cycle = match (filter.kernels.isa(), narrow) {
         // Vectors stand in for tiles.
         (Isa::Vnni, _) => 50.0,
+        (_, true) if parts == 1 => 220.0,
         (_, true) => 140.0,
         // At their best 450, beside a neighbour on the core's other hardware thread that uses tiles too 140. Vectors lose up to
         // half beside any busy neighbour: in minutes of both kinds, tiles took two thirds of the time of vectors that were
         // estimated alike with 280.
         (_, false) => 360.0,
     };
-    let (grain, parts) = (filter.grain(), filter.grain().parts());
     let compute = plan.executed(axes, filter) * grain.products() / per_cycle;
     // Two bytes a part instead of four, and a third of their way weights are fetched while others are multiplied, but in the first
     // pass, which knows least of what comes.
