@@ -166,7 +166,7 @@ impl Plan {
         let _ = writeln!(text, "phases     {} with {} taps in all", self.phases, self.taps);
         if self.lattices.iter().any(|&apart| apart > 1) {
             let apart: Vec<String> = self.lattices.iter().map(usize::to_string).collect();
-            let _ = writeln!(text, "dilation   every {}th input is a problem of its own", apart.join("×"));
+            let _ = writeln!(text, "dilation   inputs {} apart are taken for neighbours", apart.join("×"));
         }
         let _ = writeln!(text, "path       {} ({})", self.path, self.kernel);
         for (path, outcome) in &self.considered {
