@@ -297,7 +297,6 @@ impl<T: Real> Engine<T> {
                 stream,
                 finish: *finish,
                 scratch: &self.scratch,
-                threads: strategy.threads,
             };
             let task = |task: usize| strategy.run(&problem, task);
             match strategy.tasks(&self.filter) {

@@ -16,7 +16,10 @@ use super::pixel::{self, PixelPlan};
 use super::problem::Problem;
 
 /// Below this many estimated cycles, waking a second thread costs more than it saves.
-const CYCLES_WORTH_A_THREAD: f64 = 50_000.0;
+const CYCLES_WORTH_TWO_THREADS: f64 = 50_000.0;
+
+/// What every further thread should have to do.
+const CYCLES_WORTH_A_THREAD: f64 = 100_000.0;
 
 /// Below this many estimated cycles, a task costs more than its thread gains by being free for another: every task copies inputs
 /// that its neighbours copy as well, and has first and last rows that nothing is computed beside.
@@ -256,7 +259,7 @@ impl Strategy {
             .find(|&(path, _)| Some(path) == forced)
             .or_else(|| possible.min_by(|a, b| a.1.total_cmp(&b.1)));
         let (path, cycles) = chosen.expect("a filter is dense or depthwise");
-        let threads = threads.min((cycles / CYCLES_WORTH_A_THREAD).ceil().max(1.0) as usize);
+        let threads = threads.min(worthwhile_threads(cycles));
         let turns = (cycles / threads as f64 / CYCLES_WORTH_A_TASK) as usize;
         let workers = Workers { threads, turns: turns.clamp(1, Workers::MOST_TURNS) };
         let for_workers = |plan: PanelPlan| plan.for_workers(axes, filter, workers);
@@ -367,6 +370,12 @@ fn considered_together(strategies: &[Strategy]) -> Vec<(Path, Result<f64, &'stat
         }
         together
     })
+}
+
+/// How many threads are worth waking for some work.
+fn worthwhile_threads(cycles: f64) -> usize {
+    let least = if cycles < CYCLES_WORTH_TWO_THREADS { 1 } else { 2 };
+    ((cycles / CYCLES_WORTH_A_THREAD).ceil() as usize).max(least)
 }
 
 /// Elements of a tensor with these sizes.

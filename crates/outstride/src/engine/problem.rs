@@ -24,8 +24,6 @@ pub(crate) struct Problem<'a, T: Real> {
     pub(crate) stream: bool,
     pub(crate) finish: Finish<'a>,
     pub(crate) scratch: &'a ScratchPool<T>,
-    /// How many threads take its tasks.
-    pub(crate) threads: usize,
 }
 
 impl<T: Real> Problem<'_, T> {

@@ -65,9 +65,17 @@ impl PanelPlan {
         let for_splits = Workers { turns: workers.turns.min(self.most_splits_per_thread()), ..workers };
         let threads = workers.threads;
         let space = longest(&self.bundles, axes.len());
-        self.panels_of_lines = if self.stores_tiles_at_once() { filter.grain().panels_of_lines() } else { 1 };
-        let shares = panels.div_ceil(self.panels_of_lines);
         let weights = self.weight_bytes(filter) / filter.groups.max(1);
+        // Threads take lines of the output from each other, and those that caches fetch with them. But where the weights are many,
+        // sharing them out matters more.
+        let grain = filter.grain();
+        let of_line = if self.stores_tiles_at_once() { grain.panels_of_line() } else { 1 };
+        self.panels_of_lines = if self.stores_tiles_at_once() && weights <= SHARED_WEIGHT_BYTES {
+            grain.panels_of_two_lines()
+        } else {
+            of_line
+        };
+        let mut shares = panels.div_ceil(self.panels_of_lines);
         let by_panels = match self.arithmetic {
             Arithmetic::Vectors | Arithmetic::Winograd => {
                 weights > SHARED_WEIGHT_BYTES && shares >= for_splits.tasks()
@@ -114,6 +122,10 @@ impl PanelPlan {
         }
         self.boxes = boxes;
         let items = (self.boxes.len() * filter.groups).max(1);
+        if items.saturating_mul(shares) < threads {
+            self.panels_of_lines = of_line;
+            shares = panels.div_ceil(of_line);
+        }
         self.splits = for_splits.parts(items, shares, 1);
     }
 

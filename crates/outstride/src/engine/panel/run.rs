@@ -49,18 +49,19 @@ impl PanelPlan {
     }
 
     fn task<T: Real>(&self, problem: &Problem<'_, T>, number: usize) -> Task {
-        let of_group = number / self.splits;
+        // Groups of a box follow each other: channels last, they share lines.
+        let of_box = number / self.splits;
         Task {
             split: number % self.splits,
-            group: of_group / self.boxes.len(),
-            spans: self.boxes.get(of_group % self.boxes.len()),
-            input: BoxOfCall { call: problem.call, number: of_group },
+            group: of_box % problem.filter.groups,
+            spans: self.boxes.get(of_box / problem.filter.groups),
+            input: BoxOfCall { call: problem.call, number: of_box },
         }
     }
 
-    /// What the thread of a task will read next, if threads take tasks in turns.
+    /// What the thread of a task will most likely read next.
     fn ahead<T: Real>(&self, problem: &Problem<'_, T>, number: usize) -> Ahead {
-        let next = number + problem.threads;
+        let next = number + 1;
         let is_there = next < self.tasks(problem.filter) && next / self.splits != number / self.splits;
         if !is_there || !Ahead::is_worthwhile(problem) {
             return Ahead::nothing();

@@ -37,10 +37,19 @@ impl Grain {
         }
     }
 
-    /// Panels whose outputs of one position fill two lines, which caches fetch together: sums of bytes most often become bytes, of
-    /// others at least 16 bits.
-    pub(crate) fn panels_of_lines(self) -> usize {
+    /// Panels whose outputs of one position fill a line: sums of bytes most often become bytes, of others at least 16 bits.
+    pub(crate) fn panels_of_line(self) -> usize {
         match self {
+            Grain::Pieces(_) => 1,
+            Grain::Bytes { .. } => 2,
+        }
+    }
+
+    /// Panels whose outputs of one position fill two lines, which caches fetch together.
+    pub(crate) fn panels_of_two_lines(self) -> usize {
+        match self {
+            // Numbers in three parts are those of 32 bits.
+            Grain::Pieces(pieces) if pieces.count() > 2 => 1,
             Grain::Pieces(_) => 2,
             Grain::Bytes { .. } => 4,
         }
