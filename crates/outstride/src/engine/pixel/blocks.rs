@@ -41,6 +41,13 @@ pub(super) struct Line {
     pub(super) columns: Vec<Column>,
 }
 
+impl Line {
+    /// Multiply-adds of a position, per input channel.
+    pub(super) fn multiply_adds(&self) -> usize {
+        self.taps.iter().map(|tap| tap.feeds.count_ones() as usize).sum()
+    }
+}
+
 /// One output channel of one phase.
 #[derive(Debug)]
 pub(super) struct Column {
@@ -99,8 +106,7 @@ pub(crate) fn of_filter<T: Real>(filter: &PackedFilter<T>) -> Vec<Block> {
 impl Block {
     /// Multiply-adds of a position, per input channel.
     pub(super) fn multiply_adds(&self) -> usize {
-        let taps = self.lines.iter().flat_map(|line| &line.taps);
-        taps.map(|tap| tap.feeds.count_ones() as usize).sum()
+        self.lines.iter().map(Line::multiply_adds).sum()
     }
 
     fn new(lines: Vec<Line>) -> Self {

@@ -176,8 +176,7 @@ impl PixelPlan {
             for line in &block.lines {
                 let columns = line.columns.len();
                 let shape = vectors_for(kernels, columns, (vectors as usize).max(1)) as f64;
-                let fed: u32 = line.taps.iter().map(|tap| tap.feeds.count_ones()).sum();
-                let arithmetic = f64::from(fed) / 2.0 * shape;
+                let arithmetic = line.multiply_adds() as f64 / MULTIPLY_ADDS_PER_CYCLE as f64 * shape;
                 // Positions are seldom aligned, so that most loads touch two lines.
                 let loads = line.taps.len() as f64 * (columns as f64 / 2.0 + 0.8 * shape);
                 let per_channel = arithmetic.max(loads).max(4.0 * line.taps.len() as f64) / 0.7;
