@@ -88,6 +88,7 @@ impl<T: Element<Widened = T>> PreparedFilter<T> for ReferenceFilter<T> {
             path: Path::Reference,
             kernel: format!("{}_reference", T::DTYPE),
             lattices: vec![1; call.geometry.axes().len()],
+            groups_at_once: 1,
             tasks: 1,
             threads: 1,
             workspace: 0,

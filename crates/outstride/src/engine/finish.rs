@@ -5,6 +5,8 @@ use std::ops::Range;
 use outstride_kernels::{ByteOutput, Kernels, MatrixSession, Real, Requantization, UNBOUNDED};
 use outstride_spec::Activation;
 
+use super::pack::PackedFilter;
+
 /// The steps after the sums, in their order.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Finish<'a> {
@@ -80,9 +82,15 @@ pub(crate) struct Scaling {
     /// Per output channel.
     scales: Vec<f32>,
     bias: Vec<f32>,
-    /// As the bias of the packed filter lies.
-    panel_scales: Vec<f32>,
-    panel_bias: Vec<f32>,
+    /// Per column of the panels of every packed filter, by how many groups these join.
+    of_panels: Vec<(usize, PanelScaling)>,
+}
+
+/// Scales and biases as the bias of a packed filter lies.
+#[derive(Debug)]
+struct PanelScaling {
+    scales: Vec<f32>,
+    bias: Vec<f32>,
 }
 
 /// The scales and biases of some columns.
@@ -105,9 +113,16 @@ impl<'a> Scales<'a> {
 }
 
 impl Scaling {
-    /// Of these values per output channel, given how values lie that go with the panels' columns.
-    pub(crate) fn new(scales: Vec<f32>, bias: Vec<f32>, lay_out: impl Fn(&[f32]) -> Vec<f32>) -> Self {
-        Scaling { panel_scales: lay_out(&scales), panel_bias: lay_out(&bias), scales, bias }
+    /// Of these values per output channel, for these filters.
+    pub(crate) fn new<'a, T: Real + 'a>(
+        scales: Vec<f32>,
+        bias: Vec<f32>,
+        filters: impl Iterator<Item = &'a PackedFilter<T>>,
+    ) -> Self {
+        let of_panels = |filter: &PackedFilter<T>| {
+            (filter.joined, PanelScaling { scales: filter.lay_out(&scales), bias: filter.lay_out(&bias) })
+        };
+        Scaling { of_panels: filters.map(of_panels).collect(), scales, bias }
     }
 
     /// The bytes with such a scale and zero point that sums become.
@@ -120,8 +135,16 @@ impl Scaling {
         Scales { scales: &self.scales[range.clone()], bias: &self.bias[range] }
     }
 
-    /// Those of a panel's columns.
-    pub(crate) fn columns(&self, range: Range<usize>) -> Scales<'_> {
-        Scales { scales: &self.panel_scales[range.clone()], bias: &self.panel_bias[range] }
+    /// Those of the columns of a panel of a filter.
+    pub(crate) fn columns<T: Real>(
+        &self,
+        filter: &PackedFilter<T>,
+        group: usize,
+        panel: usize,
+    ) -> Scales<'_> {
+        let of_filter = self.of_panels.iter().find(|(joined, _)| *joined == filter.joined);
+        let (_, of_panels) = of_filter.expect("made for all filters");
+        let range = filter.panel_columns(group, panel);
+        Scales { scales: &of_panels.scales[range.clone()], bias: &of_panels.bias[range] }
     }
 }

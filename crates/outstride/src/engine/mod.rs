@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Lattices      (once per operator)     how dilated axes are cut, so that taps are neighbours
-//! PackedFilter  (once per operator)     weights by phase and tap, in the order the kernels read them
+//! Filters       (once per operator)     weights by phase and tap, in the order the kernels read them
 //! Plan          (per input shape)       which path, how it is cut into tasks, and why
 //! panel, pixel, lane                    the paths: what the lanes of a vector run over
 //! ```
@@ -14,6 +14,7 @@ mod axis;
 mod boxes;
 mod channels;
 mod fill;
+mod filters;
 mod finish;
 mod lane;
 mod lattice;
@@ -40,6 +41,7 @@ use crate::parallel::Executor;
 use crate::prepared::PreparedFilter;
 use crate::tensor::{TensorView, TensorViewMut};
 use axis::EngineAxis;
+use filters::Filters;
 pub(crate) use finish::{Finish, Scaling};
 use lattice::{Lattices, Part};
 use pack::PackedFilter;
@@ -53,7 +55,7 @@ use scratch::ScratchPool;
 pub(crate) struct Engine<T: Real> {
     lattices: Lattices,
     /// The filter within the lattices.
-    filter: PackedFilter<T>,
+    filters: Filters<T>,
     path: Option<Path>,
     /// The strategies of the shapes seen last, one for each part.
     strategies: Mutex<VecDeque<(Shape, Arc<[Strategy]>)>>,
@@ -90,25 +92,27 @@ impl<T: Real> Engine<T> {
         let kernels = best_kernels(isa);
         let lattices = Lattices::new(call, size_of::<T>());
         let (call, filter) = (lattices.filter_call(call), lattices.filter(filter));
-        let mut filter = PackedFilter::new(&call, &filter, bias, kernels, &options.limits)?;
+        let mut filters = Filters::new(PackedFilter::new(&call, &filter, bias, kernels, &options.limits)?);
         match options.precision {
             Precision::Full => {
-                filter.prepare_matrix_tiles(Grain::Pieces(kernels.pieces(Q::DTYPE)), &options.limits);
+                let grain = Grain::Pieces(kernels.pieces(Q::DTYPE));
+                filters.prepare_matrix_tiles(&call, &filter, grain, &options.limits);
                 if Q::DTYPE == <T as Real>::DTYPE {
-                    filter.prepare_winograd(options.path == Some(Path::Winograd), &options.limits);
+                    filters.own.prepare_winograd(options.path == Some(Path::Winograd), &options.limits);
                 } else {
                     // Of sums that cancel, their rounding would be visible in types that hold numbers near zero exactly.
-                    filter.winograd = Err("sums of narrower types must be those of their products");
+                    filters.own.winograd = Err("sums of narrower types must be those of their products");
                 }
             }
             Precision::Bf16Compute => {
-                filter.prepare_matrix_tiles(Grain::Pieces(Pieces::Bf16(1)), &options.limits)
+                let grain = Grain::Pieces(Pieces::Bf16(1));
+                filters.prepare_matrix_tiles(&call, &filter, grain, &options.limits);
             }
             Precision::Strict => {}
         }
         Ok(Engine {
             lattices,
-            filter,
+            filters,
             path: options.path,
             strategies: Mutex::default(),
             scratch: ScratchPool::default(),
@@ -116,22 +120,30 @@ impl<T: Real> Engine<T> {
         })
     }
 
-    /// Lets matrix tiles of bytes form the sums, of inputs that are signed or not, if there are such tiles. With `always`,
-    /// nothing else will. Returns whether there are.
-    pub(crate) fn use_byte_tiles(&mut self, signed: bool, always: bool, options: &Options) -> bool {
+    /// Lets matrix tiles of bytes form the sums, of inputs that are signed or not, if there are such tiles, given the filter once
+    /// more. With `always`, nothing else will. Returns whether there are.
+    pub(crate) fn use_byte_tiles<Q: Stored<T>>(
+        &mut self,
+        call: &FilterCall,
+        filter: &TensorView<'_, Q>,
+        signed: bool,
+        always: bool,
+        options: &Options,
+    ) -> bool {
         if options.precision == Precision::Strict && !always {
             return false;
         }
-        self.filter.prepare_matrix_tiles(Grain::Bytes { signed }, &options.limits);
+        let (call, filter) = (self.lattices.filter_call(call), self.lattices.filter(filter));
+        self.filters.prepare_matrix_tiles(&call, &filter, Grain::Bytes { signed }, &options.limits);
         if always {
             self.path = Some(Path::Tile);
         }
-        self.filter.matrix.is_ok()
+        self.filters.of(Path::Tile).matrix.is_ok()
     }
 
     /// How integer sums become real numbers, given scale and bias per output channel.
     pub(crate) fn scaling(&self, scales: Vec<f32>, bias: Vec<f32>) -> Scaling {
-        Scaling::new(scales, bias, |values| self.filter.lay_out(values))
+        Scaling::new(scales, bias, self.filters.all())
     }
 
     /// The strategies for the parts of a shape, made or remembered.
@@ -150,7 +162,7 @@ impl<T: Real> Engine<T> {
     /// The strategies for some parts.
     fn choose(&self, parts: &[Part<'_>], strides: &Strides, threads: usize) -> Vec<Strategy> {
         let of_part =
-            |part: &Part<'_>| Strategy::choose(&part.axes, &self.filter, strides, self.path, threads);
+            |part: &Part<'_>| Strategy::choose(&part.axes, &self.filters, strides, self.path, threads);
         parts.iter().map(of_part).collect()
     }
 }
@@ -227,13 +239,14 @@ impl<T: Real> Engine<T> {
         y_strides: &[isize],
         threads: usize,
     ) -> Plan {
+        let own = &self.filters.own;
         let batch_phases = axis::batch_phases();
-        let phases = self.lattices.phases(&self.filter.phases);
+        let phases = self.lattices.phases(&own.phases);
         let axes = EngineAxis::all(&call.geometry, &batch_phases, phases, x_strides, y_strides);
-        let mut parts = self.lattices.parts(&axes, &self.filter.phases);
+        let mut parts = self.lattices.parts(&axes, &own.phases);
         parts.retain(Part::has_input);
         let strategies = self.choose(&parts, &Strides::new::<T, Q, Q>(x_strides, y_strides), threads);
-        plan::describe(&strategies, &parts, &self.lattices, &call.geometry, &self.filter, Q::DTYPE)
+        plan::describe(&strategies, &parts, &self.lattices, &call.geometry, &self.filters, Q::DTYPE)
     }
 
     /// Runs on canonical views of any types that `T` can be stored in.
@@ -249,13 +262,14 @@ impl<T: Real> Engine<T> {
         if y.shape().contains(&0) {
             return;
         }
+        let own = &self.filters.own;
         let batch_phases = axis::batch_phases();
-        let phases = self.lattices.phases(&self.filter.phases);
+        let phases = self.lattices.phases(&own.phases);
         let axes = EngineAxis::all(&call.geometry, &batch_phases, phases, x.strides(), y.strides());
         let strides = Strides::new::<T, X, Y>(x.strides(), y.strides());
-        let mut tapless = self.filter.bias.clone();
+        let mut tapless = own.bias.clone();
         let scales = finish.scaling.map(|scaling| scaling.channels(0..tapless.len()));
-        finish.apply(self.filter.kernels, &mut tapless, scales);
+        finish.apply(own.kernels, &mut tapless, scales);
         let shape = Shape {
             geometry: call.geometry.clone(),
             x_strides: x.strides().to_vec(),
@@ -266,7 +280,7 @@ impl<T: Real> Engine<T> {
         let y_offset = y.offset();
         let y_memory = y.data_mut();
         let stream = size_of_val(y_memory) >= STREAMED_BYTES;
-        let output = Output::new(y_memory, self.filter.kernels, call.overflow);
+        let output = Output::new(y_memory, own.kernels, call.overflow);
         if x.shape().contains(&0) {
             // SAFETY: this thread is the only one that writes.
             unsafe { fill::fill_everything(&axes, &output, y_offset, strides.y_channel, &tapless) };
@@ -274,7 +288,7 @@ impl<T: Real> Engine<T> {
         }
         // SAFETY: no task runs yet, so this thread is the only one that writes.
         unsafe { fill::fill_uncovered(&axes, &output, y_offset, strides.y_channel, &tapless) };
-        let parts = self.lattices.parts(&axes, &self.filter.phases);
+        let parts = self.lattices.parts(&axes, &own.phases);
         let (parts, untouched): (Vec<_>, Vec<_>) = parts.into_iter().partition(Part::has_input);
         for part in untouched {
             let y_offset = y_offset.wrapping_add_signed(part.y_offset);
@@ -284,11 +298,12 @@ impl<T: Real> Engine<T> {
         let strategies = self.strategies(shape, &parts, &strides);
         for (part, strategy) in parts.into_iter().zip(&*strategies) {
             let y_offset = y_offset.wrapping_add_signed(part.y_offset);
+            let filter = self.filters.of(strategy.path());
             let problem = Problem {
                 call: self.calls.fetch_add(1, Ordering::Relaxed),
-                filter: &self.filter,
+                filter,
                 axes: part.axes,
-                x: Source::new(x.data(), self.filter.kernels).above(treatment.zero_point),
+                x: Source::new(x.data(), own.kernels).above(treatment.zero_point),
                 x_offset: x.offset().wrapping_add_signed(part.x_offset),
                 x_channel_stride: strides.x_channel,
                 y: &output,
@@ -299,7 +314,7 @@ impl<T: Real> Engine<T> {
                 scratch: &self.scratch,
             };
             let task = |task: usize| strategy.run(&problem, task);
-            match strategy.tasks(&self.filter) {
+            match strategy.tasks(filter) {
                 tasks if strategy.threads <= 1 => (0..tasks).for_each(task),
                 tasks => executor.run(tasks, &task),
             }

@@ -21,6 +21,8 @@ use crate::tensor::TensorView;
 #[derive(Debug)]
 pub(crate) struct PackedFilter<T: Real> {
     pub(crate) groups: usize,
+    /// How many groups of the operator each of these is, one behind the other, with zeros between them.
+    pub(crate) joined: usize,
     /// Input channels of one group.
     pub(crate) in_channels: usize,
     /// Output channels of one group.
@@ -125,7 +127,8 @@ impl Panel {
 }
 
 impl<T: Real> PackedFilter<T> {
-    /// Lays out a filter given in canonical order `(G, C/G, M/G, k…)`.
+    /// Lays out a filter given in canonical order `(G, C/G, M/G, k…)`. If it has more groups than the call has, so many of them are
+    /// joined.
     pub(crate) fn new<Q: Stored<T>>(
         call: &FilterCall,
         filter: &TensorView<'_, Q>,
@@ -151,6 +154,7 @@ impl<T: Real> PackedFilter<T> {
         limits.check_bytes("the packed weights", length, size_of::<T>())?;
         let mut packed = PackedFilter {
             groups,
+            joined: (filter.shape()[0] / groups.max(1)).max(1),
             in_channels,
             out_channels,
             kernel: call.kernel.clone(),
@@ -173,6 +177,18 @@ impl<T: Real> PackedFilter<T> {
             packed.fill(filter);
         }
         Ok(packed)
+    }
+
+    /// Whether there are panels.
+    pub(crate) fn is_dense(&self) -> bool {
+        matches!(self.form, Form::Panels(_))
+    }
+
+    /// The input channels that an output channel of a group is made of.
+    pub(crate) fn channels_of(&self, out_channel: usize) -> Range<usize> {
+        let each = self.in_channels / self.joined;
+        let first = out_channel / (self.out_channels / self.joined) * each;
+        first..first + each
     }
 
     /// The blocks of the pixel path.
@@ -323,25 +339,11 @@ impl<T: Real> PackedFilter<T> {
                         let start = group * self.group_len + panel.offset;
                         for tap in 0..panel.taps() {
                             let deltas = panel.deltas_of(tap);
+                            let rows = &mut target[start + tap * self.in_channels * width..];
                             for segment in panels.segments(panel) {
-                                let Some(kernel) =
-                                    kernel_offset(&self.phase(segment.phase), &deltas, kernel_strides)
-                                else {
-                                    continue;
-                                };
-                                let base = filter.offset() as isize
-                                    + kernel
-                                    + group as isize * strides[0]
-                                    + segment.first_channel as isize * strides[2];
-                                for channel in 0..self.in_channels {
-                                    let row =
-                                        start + (tap * self.in_channels + channel) * width + segment.column;
-                                    for column in 0..segment.channels {
-                                        let at = base
-                                            + channel as isize * strides[1]
-                                            + column as isize * strides[2];
-                                        target[row + column] = source[at as usize].widen();
-                                    }
+                                let phase = self.phase(segment.phase);
+                                if let Some(kernel) = kernel_offset(&phase, &deltas, kernel_strides) {
+                                    self.fill_segment(filter, group, kernel, segment, rows, width);
                                 }
                             }
                         }
@@ -350,6 +352,34 @@ impl<T: Real> PackedFilter<T> {
             }
         }
         self.weights = weights;
+    }
+
+    /// Lays out the weights of a segment at one kernel element, one row of so many columns per channel.
+    fn fill_segment<Q: Stored<T>>(
+        &self,
+        filter: &TensorView<'_, Q>,
+        group: usize,
+        kernel_offset: isize,
+        segment: &Segment,
+        rows: &mut [T],
+        width: usize,
+    ) {
+        let strides = filter.strides();
+        let (each_in, each_out) = (self.in_channels / self.joined, self.out_channels / self.joined);
+        let last = segment.first_channel + segment.channels;
+        for (channel, row) in rows.chunks_exact_mut(width).enumerate().take(self.in_channels) {
+            let (of_joined, within) = (channel / each_in, channel % each_in);
+            let made = of_joined * each_out..(of_joined + 1) * each_out;
+            let base = filter.offset() as isize
+                + kernel_offset
+                + (group * self.joined + of_joined) as isize * strides[0]
+                + within as isize * strides[1];
+            for out_channel in made.start.max(segment.first_channel)..made.end.min(last) {
+                let at = base + (out_channel - made.start) as isize * strides[2];
+                row[segment.column + out_channel - segment.first_channel] =
+                    filter.data()[at as usize].widen();
+            }
+        }
     }
 }
 
@@ -411,6 +441,12 @@ fn offset_of(mut index: usize, shape: &[usize], strides: &[isize]) -> isize {
         index /= size;
     }
     offset
+}
+
+/// Vectors of weights that a channel has in all panels of a group.
+pub(crate) fn panel_vectors(call: &FilterCall, lanes: usize) -> usize {
+    let panels = choose_panels(call, &call.phases(), lanes).panels;
+    panels.iter().map(|panel| panel.taps() * panel.vectors).sum()
 }
 
 /// Chooses how many of the innermost axes share their phases within a panel: what multiplies least, in the fewest

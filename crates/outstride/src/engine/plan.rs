@@ -8,9 +8,10 @@ use outstride_spec::{DType, Geometry};
 use super::Strides;
 use super::axis::EngineAxis;
 use super::boxes::Workers;
+use super::filters::Filters;
 use super::lane::LanePlan;
 use super::lattice::{Lattices, Part};
-use super::pack::{Form, PackedFilter};
+use super::pack::PackedFilter;
 use super::panel::{PanelPlan, Transformed, WinogradWeights};
 use super::pixel::{self, PixelPlan};
 use super::problem::Problem;
@@ -73,6 +74,7 @@ pub struct Plan {
     pub(crate) path: Path,
     pub(crate) kernel: String,
     pub(crate) lattices: Vec<usize>,
+    pub(crate) groups_at_once: usize,
     pub(crate) tasks: usize,
     pub(crate) threads: usize,
     pub(crate) workspace: usize,
@@ -125,6 +127,11 @@ impl Plan {
         &self.lattices
     }
 
+    /// How many groups are computed as if they were one, where each has too few channels to fill matrix tiles.
+    pub fn groups_at_once(&self) -> usize {
+        self.groups_at_once
+    }
+
     /// How many independent tasks the call is cut into.
     pub fn tasks(&self) -> usize {
         self.tasks
@@ -171,6 +178,9 @@ impl Plan {
             let apart: Vec<String> = self.lattices.iter().map(usize::to_string).collect();
             let _ = writeln!(text, "dilation   inputs {} apart are taken for neighbours", apart.join("×"));
         }
+        if self.groups_at_once > 1 {
+            let _ = writeln!(text, "groups     {} are computed as one", self.groups_at_once);
+        }
         let _ = writeln!(text, "path       {} ({})", self.path, self.kernel);
         for (path, outcome) in &self.considered {
             let _ = match outcome {
@@ -216,20 +226,22 @@ impl Strategy {
     /// Chooses the path with the least estimated cycles, or `forced` where that can run.
     pub(crate) fn choose<T: Real>(
         axes: &[EngineAxis<'_>],
-        filter: &PackedFilter<T>,
+        filters: &Filters<T>,
         strides: &Strides,
         forced: Option<Path>,
         threads: usize,
     ) -> Self {
         let last = &axes[axes.len() - 1];
-        let dense = matches!(filter.form, Form::Panels(_));
+        let (filter, for_tiles) = (&filters.own, filters.of(Path::Tile));
+        let dense = filter.is_dense();
         let by_vectors = if dense {
             Ok(PanelPlan::new(axes, filter, strides))
         } else {
             Err("a depthwise filter has no panels")
         };
-        let by_tiles = match (&by_vectors, &filter.matrix) {
-            (Ok(plan), Ok(_)) => Ok(plan.by_tiles(axes, filter)),
+        let by_tiles = match (&by_vectors, &for_tiles.matrix) {
+            (Ok(plan), Ok(_)) if for_tiles.joined == 1 => Ok(plan.by_tiles(axes, filter)),
+            (Ok(_), Ok(_)) => Ok(PanelPlan::new(axes, for_tiles, strides).by_tiles(axes, for_tiles)),
             (_, Err(reason)) | (Err(reason), _) => Err(*reason),
         };
         let by_winograd = match (&by_vectors, &filter.winograd) {
@@ -237,7 +249,7 @@ impl Strategy {
             (_, Err(reason)) | (Err(reason), _) => Err(*reason),
         };
         let panel = estimate(&by_vectors, |plan| panel_cycles(axes, filter, strides, plan));
-        let tile = estimate(&by_tiles, |plan| tile_cycles(axes, filter, strides, plan));
+        let tile = estimate(&by_tiles, |plan| tile_cycles(axes, for_tiles, strides, plan));
         let winograd = estimate(&by_winograd, |plan| winograd_cycles(axes, filter, strides, plan));
         let pixel = if last.x_stride == 1 || last.input <= 1 || strides.x_channel == 1 {
             Ok(pixel_cycles(axes, filter, strides))
@@ -262,7 +274,7 @@ impl Strategy {
         let threads = threads.min(worthwhile_threads(cycles));
         let turns = (cycles / threads as f64 / CYCLES_WORTH_A_TASK) as usize;
         let workers = Workers { threads, turns: turns.clamp(1, Workers::MOST_TURNS) };
-        let for_workers = |plan: PanelPlan| plan.for_workers(axes, filter, workers);
+        let for_workers = |plan: PanelPlan| plan.for_workers(axes, filters.of(path), workers);
         let tasks = match (path, by_vectors, by_tiles, by_winograd) {
             (Path::Panel, Ok(plan), ..) => Tasks::Panel(for_workers(plan)),
             (Path::Tile, _, Ok(plan), _) => Tasks::Tile(for_workers(plan)),
@@ -298,7 +310,7 @@ impl Strategy {
         chosen.and_then(|&(_, cycles)| cycles.ok()).unwrap_or(0.0)
     }
 
-    fn path(&self) -> Path {
+    pub(crate) fn path(&self) -> Path {
         match &self.tasks {
             Tasks::Panel(_) => Path::Panel,
             Tasks::Tile(_) => Path::Tile,
@@ -338,24 +350,28 @@ pub(crate) fn describe<T: Real>(
     parts: &[Part<'_>],
     lattices: &Lattices,
     geometry: &Geometry,
-    filter: &PackedFilter<T>,
+    filters: &Filters<T>,
     dtype: DType,
 ) -> Plan {
+    let filter_of = |strategy: &Strategy| filters.of(strategy.path());
     let longest = strategies.iter().max_by(|a, b| a.cycles().total_cmp(&b.cycles()));
-    let workspaces =
-        strategies.iter().zip(parts).map(|(strategy, part)| strategy.workspace(&part.axes, filter));
+    let workspaces = strategies
+        .iter()
+        .zip(parts)
+        .map(|(strategy, part)| strategy.workspace(&part.axes, filter_of(strategy)));
     Plan {
         geometry: geometry.clone(),
         dtype,
         path: longest.map_or(Path::Pixel, Strategy::path),
-        kernel: longest.map_or_else(String::new, |strategy| strategy.kernel(filter).to_string()),
+        kernel: longest.map_or_else(String::new, |strategy| strategy.kernel(filter_of(strategy)).to_string()),
         lattices: lattices.apart(),
-        tasks: strategies.iter().map(|strategy| strategy.tasks(filter)).sum(),
+        groups_at_once: longest.map_or(1, |strategy| filter_of(strategy).joined),
+        tasks: strategies.iter().map(|strategy| strategy.tasks(filter_of(strategy))).sum(),
         threads: strategies.iter().map(|strategy| strategy.threads).max().unwrap_or(1),
         workspace: workspaces.max().unwrap_or(0),
-        packed: filter.bytes() + filter.further_bytes(),
-        phases: filter.phases.iter().map(Vec::len).product(),
-        taps: filter.kernel.iter().product(),
+        packed: filters.bytes(),
+        phases: filters.own.phases.iter().map(Vec::len).product(),
+        taps: filters.own.kernel.iter().product(),
         considered: considered_together(strategies),
     }
 }

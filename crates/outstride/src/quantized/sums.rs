@@ -41,7 +41,7 @@ impl Sums {
             // Tiles of bytes stand in for all others.
             let vectors = Options { precision: Precision::Strict, ..*options };
             let mut engine = Engine::<f32>::new(call, filter, None, &vectors)?;
-            if engine.use_byte_tiles(signed, !small, options) || small {
+            if engine.use_byte_tiles(call, filter, signed, !small, options) || small {
                 let scaling = engine.scaling(scales, bias);
                 return Ok(Sums::Small(engine, scaling));
             }

@@ -1,5 +1,7 @@
 //! Sums made product by product, for the few that kernels cannot be trusted with.
 
+use std::ops::Range;
+
 use outstride_kernels::Real;
 
 use super::super::axis::{Span, meeting};
@@ -30,8 +32,8 @@ impl<T: Real> Exact<'_, T> {
     }
 
     /// Replaces the doubtful ones of a position's sums, bias included. In the order of the kernels, but leaving out what
-    /// is only padding: zeros around the input, and weights that stand in for taps a phase does not have. Those multiply
-    /// to NaN where a real value is infinite or NaN.
+    /// is only padding: zeros around the input, and weights that stand in for taps a phase does not have or between joined
+    /// groups. Those multiply to NaN where a real value is infinite or NaN.
     #[cold]
     pub(super) fn replace(&self, index: &[i64], sums: &mut [T], doubtful: &[bool]) {
         let filter = self.site.problem.filter;
@@ -40,15 +42,17 @@ impl<T: Real> Exact<'_, T> {
             let phase = filter.phase(segment.phase);
             let feeding = taps.iter().filter(|(tap, _)| self.prepared.panel.tap_feeds(*tap, &phase));
             let feeding: Vec<(usize, isize)> = feeding.copied().collect();
-            for column in segment.column..segment.column + segment.channels {
+            for channel in 0..segment.channels {
+                let column = segment.column + channel;
                 if doubtful[column] {
-                    sums[column] = self.sum(&feeding, column);
+                    let channels = filter.channels_of(segment.first_channel + channel);
+                    sums[column] = self.sum(&feeding, &channels, column);
                 }
             }
         }
     }
 
-    fn sum(&self, taps: &[(usize, isize)], column: usize) -> T {
+    fn sum(&self, taps: &[(usize, isize)], of: &Range<usize>, column: usize) -> T {
         let filter = self.site.problem.filter;
         let product = |tap: usize, offset: isize, channel: usize| {
             let weight = self.prepared.weight(tap * filter.in_channels + channel, column);
@@ -56,7 +60,8 @@ impl<T: Real> Exact<'_, T> {
         };
         let products = ChannelBlocks::new(filter.in_channels).iter().flat_map(move |(first, channels)| {
             taps.iter().flat_map(move |&(tap, offset)| {
-                (first..first + channels).map(move |channel| product(tap, offset, channel))
+                let channels = of.start.max(first)..of.end.min(first + channels);
+                channels.map(move |channel| product(tap, offset, channel))
             })
         });
         filter.kernels.sum(products, self.prepared.bias[column])

@@ -78,7 +78,7 @@ impl<'a, T: Real> PanelGroup<'a, T> {
                 let panel = &panels_of(filter).panels[index];
                 let weights = filter.panel_weights(group, panel);
                 let scaling = problem.finish.scaling;
-                let scales = scaling.map(|scaling| scaling.columns(filter.panel_columns(group, index)));
+                let scales = scaling.map(|scaling| scaling.columns(filter, group, index));
                 Prepared { panel, weights, bias: filter.panel_bias(group, index), scales }
             })
         };
