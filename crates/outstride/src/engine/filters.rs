@@ -1,29 +1,36 @@
 //! The weights of an operator as its paths read them.
 
-use std::cmp::Reverse;
-
-use outstride_kernels::{Real, Stored};
+use outstride_kernels::{Kernels, Real, Stored};
 use outstride_spec::FilterCall;
 
-use super::pack::{PackedFilter, panel_vectors};
+use super::pack::{Form, Multiplier, PackedFilter};
 use super::panel::Grain;
 use super::plan::Path;
+use crate::error::Error;
 use crate::limits::Limits;
 use crate::tensor::TensorView;
 
 /// The packed weights of an operator.
 #[derive(Debug)]
 pub(crate) struct Filters<T: Real> {
-    /// Group by group.
+    /// For vectors, and for tiles as well if there are no others.
     pub(crate) own: PackedFilter<T>,
-    /// For matrix tiles, several groups as one where each would fill only a part of a tile. The zeros between them take no time: what
-    /// a tile is not filled with is multiplied as well.
-    joined: Option<PackedFilter<T>>,
+    /// For matrix tiles, with other panels. There may be several groups in one, where each would fill only a part of a tile: the zeros
+    /// between them take no time, as what a tile is not filled with is multiplied as well.
+    for_tiles: Option<PackedFilter<T>>,
 }
 
 impl<T: Real> Filters<T> {
-    pub(crate) fn new(own: PackedFilter<T>) -> Self {
-        Filters { own, joined: None }
+    /// For vectors.
+    pub(crate) fn new<Q: Stored<T>>(
+        call: &FilterCall,
+        filter: &TensorView<'_, Q>,
+        bias: Option<&[T]>,
+        kernels: &'static Kernels<T>,
+        limits: &Limits,
+    ) -> Result<Self, Error> {
+        let own = PackedFilter::new(call, Multiplier::Vectors, filter, bias, kernels, limits)?;
+        Ok(Filters { own, for_tiles: None })
     }
 
     /// Lays the weights out in the order of matrix tiles, too, where those can compute with them, given once more the filter that
@@ -35,36 +42,41 @@ impl<T: Real> Filters<T> {
         grain: Grain,
         limits: &Limits,
     ) {
-        let own = &mut self.own;
-        let at_once = if own.kernels.has_matrix_tiles(grain.dtype()) && own.is_dense() {
-            groups_at_once(call, own.kernels.lanes(), grain)
-        } else {
-            1
-        };
-        if at_once > 1 {
-            let call = FilterCall { groups: call.groups / at_once, ..call.clone() };
-            let joined = PackedFilter::new(&call, filter, Some(&own.bias), own.kernels, limits);
-            self.joined = joined.ok().map(|mut joined| {
-                joined.prepare_matrix_tiles(grain, limits);
-                joined
-            });
+        self.for_tiles = self.best_for_tiles(call, filter, grain, limits);
+        self.for_tiles.as_mut().unwrap_or(&mut self.own).prepare_matrix_tiles(grain, limits);
+    }
+
+    /// The filter with the panels that suit tiles, if they are others than its own.
+    fn best_for_tiles<Q: Stored<T>>(
+        &self,
+        call: &FilterCall,
+        filter: &TensorView<'_, Q>,
+        grain: Grain,
+        limits: &Limits,
+    ) -> Option<PackedFilter<T>> {
+        let own = &self.own;
+        if !own.kernels.has_matrix_tiles(grain.dtype()) || !own.is_dense() {
+            return None;
         }
-        if self.joined.is_none() {
-            own.prepare_matrix_tiles(grain, limits);
+        let (groups, form) = groups_for_tiles(call, own.kernels.lanes(), grain);
+        if groups == call.groups && form == own.form {
+            return None;
         }
+        let (call, tiles) = (FilterCall { groups, ..call.clone() }, Multiplier::Tiles(grain));
+        PackedFilter::new(&call, tiles, filter, Some(&own.bias), own.kernels, limits).ok()
     }
 
     /// The weights that a path reads.
     pub(crate) fn of(&self, path: Path) -> &PackedFilter<T> {
         match path {
-            Path::Tile => self.joined.as_ref().unwrap_or(&self.own),
+            Path::Tile => self.for_tiles.as_ref().unwrap_or(&self.own),
             _ => &self.own,
         }
     }
 
     /// Those that paths may read, all of them.
     pub(crate) fn all(&self) -> impl Iterator<Item = &PackedFilter<T>> {
-        std::iter::once(&self.own).chain(&self.joined)
+        std::iter::once(&self.own).chain(&self.for_tiles)
     }
 
     /// Bytes of all packed weights, in all orders.
@@ -73,18 +85,20 @@ impl<T: Real> Filters<T> {
     }
 }
 
-/// How many groups are joined for tiles: what takes the fewest products, with as few rows that are not filled as there can be.
-fn groups_at_once(call: &FilterCall, lanes: usize, grain: Grain) -> usize {
+/// How many groups there are for tiles, and their panels: as many joined as fill a row of inputs, if that takes no more products.
+fn groups_for_tiles(call: &FilterCall, lanes: usize, grain: Grain) -> (usize, Form) {
     let channels = call.in_channels / call.groups.max(1);
-    let most = grain.row_channels().checked_div(channels).unwrap_or(1);
-    let products = |at_once: usize| {
+    let most = grain.row_channels().checked_div(channels).unwrap_or(1).clamp(1, call.groups.max(1));
+    let with = |at_once: usize| {
         let groups = call.groups / at_once;
-        panel_vectors(&FilterCall { groups, ..call.clone() }, lanes).saturating_mul(groups)
+        let joined = FilterCall { groups, ..call.clone() };
+        (groups, Form::new(&joined, lanes, Multiplier::Tiles(grain)))
     };
-    (1..=most.min(call.groups))
+    (1..=most)
         .filter(|at_once| call.groups.is_multiple_of(*at_once))
-        .min_by_key(|&at_once| (products(at_once), Reverse(at_once)))
-        .unwrap_or(1)
+        .map(with)
+        .min_by_key(|(groups, form)| (form.panel_vectors().saturating_mul(*groups), *groups))
+        .expect("groups can be left alone")
 }
 
 #[cfg(test)]
@@ -107,7 +121,7 @@ mod tests {
             layout: FilterLayout::iox(2),
             channels_last: true,
         };
-        groups_at_once(&call, LANES, grain)
+        groups.checked_div(groups_for_tiles(&call, LANES, grain).0).unwrap_or(1)
     }
 
     const NUMBERS: Grain = Grain::Pieces(Pieces::Bf16(1));

@@ -5,7 +5,7 @@ use std::ops::Range;
 use outstride_kernels::{ByteOutput, Kernels, MatrixSession, Real, Requantization, UNBOUNDED};
 use outstride_spec::Activation;
 
-use super::pack::PackedFilter;
+use super::pack::{Multiplier, PackedFilter};
 
 /// The steps after the sums, in their order.
 #[derive(Clone, Copy, Debug)]
@@ -82,8 +82,8 @@ pub(crate) struct Scaling {
     /// Per output channel.
     scales: Vec<f32>,
     bias: Vec<f32>,
-    /// Per column of the panels of every packed filter, by how many groups these join.
-    of_panels: Vec<(usize, PanelScaling)>,
+    /// Per column of the panels of every packed filter, by what multiplies with it.
+    of_panels: Vec<(Multiplier, PanelScaling)>,
 }
 
 /// Scales and biases as the bias of a packed filter lies.
@@ -120,7 +120,7 @@ impl Scaling {
         filters: impl Iterator<Item = &'a PackedFilter<T>>,
     ) -> Self {
         let of_panels = |filter: &PackedFilter<T>| {
-            (filter.joined, PanelScaling { scales: filter.lay_out(&scales), bias: filter.lay_out(&bias) })
+            (filter.multiplier, PanelScaling { scales: filter.lay_out(&scales), bias: filter.lay_out(&bias) })
         };
         Scaling { of_panels: filters.map(of_panels).collect(), scales, bias }
     }
@@ -142,7 +142,7 @@ impl Scaling {
         group: usize,
         panel: usize,
     ) -> Scales<'_> {
-        let of_filter = self.of_panels.iter().find(|(joined, _)| *joined == filter.joined);
+        let of_filter = self.of_panels.iter().find(|(multiplier, _)| *multiplier == filter.multiplier);
         let (_, of_panels) = of_filter.expect("made for all filters");
         let range = filter.panel_columns(group, panel);
         Scales { scales: &of_panels.scales[range.clone()], bias: &of_panels.bias[range] }

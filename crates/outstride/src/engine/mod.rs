@@ -44,7 +44,6 @@ use axis::EngineAxis;
 use filters::Filters;
 pub(crate) use finish::{Finish, Scaling};
 use lattice::{Lattices, Part};
-use pack::PackedFilter;
 use panel::Grain;
 use plan::Strategy;
 use problem::Problem;
@@ -92,7 +91,7 @@ impl<T: Real> Engine<T> {
         let kernels = best_kernels(isa);
         let lattices = Lattices::new(call, size_of::<T>());
         let (call, filter) = (lattices.filter_call(call), lattices.filter(filter));
-        let mut filters = Filters::new(PackedFilter::new(&call, &filter, bias, kernels, &options.limits)?);
+        let mut filters = Filters::new(&call, &filter, bias, kernels, &options.limits)?;
         match options.precision {
             Precision::Full => {
                 let grain = Grain::Pieces(kernels.pieces(Q::DTYPE));

@@ -31,6 +31,8 @@ pub(crate) struct PackedFilter<T: Real> {
     pub(crate) kernel: Vec<usize>,
     /// The phases of every spatial axis.
     pub(crate) phases: Vec<Vec<Phase>>,
+    /// What the form was chosen for.
+    pub(crate) multiplier: Multiplier,
     pub(crate) form: Form,
     weights: Aligned<T>,
     /// Weights of one group, in elements.
@@ -47,8 +49,26 @@ pub(crate) struct PackedFilter<T: Real> {
     pub(crate) winograd: Result<WinogradWeights<T>, &'static str>,
 }
 
+/// What multiplies with weights, which decides how they are best laid out.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Multiplier {
+    Vectors,
+    Tiles(Grain),
+}
+
+impl Multiplier {
+    /// What a product costs in panels that several phases share, in terms of one in others. At the border of the output some of their
+    /// phases are outside, and rows of tiles where that is so are stored one by one: that matters where little is multiplied.
+    fn cost_of_shared(self) -> f64 {
+        match self {
+            Multiplier::Tiles(grain) if grain.products() <= 1.0 => 2.5,
+            Multiplier::Tiles(_) | Multiplier::Vectors => 1.0,
+        }
+    }
+}
+
 /// How the weights lie.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) enum Form {
     /// Per group: panels, each `[tap][channel][column]`.
     Panels(Panels),
@@ -57,14 +77,14 @@ pub(crate) enum Form {
 }
 
 /// The panels of one group.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq)]
 pub(crate) struct Panels {
     pub(crate) panels: Vec<Panel>,
     segments: Vec<Segment>,
 }
 
 /// A block of columns computed together from the same inputs.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct Panel {
     /// Vectors per row: 1 or 2.
     pub(crate) vectors: usize,
@@ -76,7 +96,7 @@ pub(crate) struct Panel {
 }
 
 /// Consecutive columns of a panel: some output channels of one phase.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Segment {
     /// The phase, as an index into the product of the axes' phases, last axis fastest.
     pub(crate) phase: usize,
@@ -84,6 +104,36 @@ pub(crate) struct Segment {
     pub(crate) channels: usize,
     /// The first of its columns.
     pub(crate) column: usize,
+}
+
+impl Form {
+    /// The best one for a filter.
+    pub(crate) fn new(call: &FilterCall, lanes: usize, multiplier: Multiplier) -> Self {
+        if is_depthwise(call) {
+            Form::Depthwise
+        } else {
+            Form::Panels(choose_panels(call, &call.phases(), lanes, multiplier))
+        }
+    }
+
+    /// Vectors of weights that a channel has in all panels of a group.
+    pub(crate) fn panel_vectors(&self) -> usize {
+        match self {
+            Form::Panels(panels) => panels.panels.iter().map(|panel| panel.taps() * panel.vectors).sum(),
+            Form::Depthwise => 0,
+        }
+    }
+
+    /// Weights of a group with so many input channels.
+    fn group_len(&self, call: &FilterCall, lanes: usize) -> usize {
+        match self {
+            Form::Panels(panels) => {
+                let in_channels = call.in_channels / call.groups;
+                panels.panels.last().map_or(0, |last| last.offset + last.weights(in_channels, lanes))
+            }
+            Form::Depthwise => call.kernel.iter().product(),
+        }
+    }
 }
 
 impl Panels {
@@ -131,6 +181,7 @@ impl<T: Real> PackedFilter<T> {
     /// joined.
     pub(crate) fn new<Q: Stored<T>>(
         call: &FilterCall,
+        multiplier: Multiplier,
         filter: &TensorView<'_, Q>,
         bias: Option<&[T]>,
         kernels: &'static Kernels<T>,
@@ -140,16 +191,8 @@ impl<T: Real> PackedFilter<T> {
         let in_channels = call.in_channels / groups;
         let out_channels = call.out_channels / groups;
         let phases = call.phases();
-        let (form, group_len) = if is_depthwise(call) {
-            (Form::Depthwise, call.kernel.iter().product())
-        } else {
-            let panels = choose_panels(call, &phases, kernels.lanes());
-            let len = panels
-                .panels
-                .last()
-                .map_or(0, |last| last.offset + last.weights(in_channels, kernels.lanes()));
-            (Form::Panels(panels), len)
-        };
+        let form = Form::new(call, kernels.lanes(), multiplier);
+        let group_len = form.group_len(call, kernels.lanes());
         let length = group_len.saturating_mul(groups);
         limits.check_bytes("the packed weights", length, size_of::<T>())?;
         let mut packed = PackedFilter {
@@ -159,6 +202,7 @@ impl<T: Real> PackedFilter<T> {
             out_channels,
             kernel: call.kernel.clone(),
             phases,
+            multiplier,
             form,
             weights: Aligned::zeros(length).map_err(|_| {
                 let bytes = length.saturating_mul(size_of::<T>());
@@ -443,15 +487,9 @@ fn offset_of(mut index: usize, shape: &[usize], strides: &[isize]) -> isize {
     offset
 }
 
-/// Vectors of weights that a channel has in all panels of a group.
-pub(crate) fn panel_vectors(call: &FilterCall, lanes: usize) -> usize {
-    let panels = choose_panels(call, &call.phases(), lanes).panels;
-    panels.iter().map(|panel| panel.taps() * panel.vectors).sum()
-}
-
 /// Chooses how many of the innermost axes share their phases within a panel: what multiplies least, in the fewest
 /// phases per panel. For channels-first outputs, panels that have all of these phases come before others: theirs are rows.
-fn choose_panels(call: &FilterCall, phases: &[Vec<Phase>], lanes: usize) -> Panels {
+fn choose_panels(call: &FilterCall, phases: &[Vec<Phase>], lanes: usize, multiplier: Multiplier) -> Panels {
     let (in_channels, out_channels) = (call.in_channels / call.groups, call.out_channels / call.groups);
     let with = |merged: usize, at_once: usize| {
         panels_with(phases, merged, PanelSizes { out_channels, at_once, in_channels, lanes })
@@ -462,12 +500,16 @@ fn choose_panels(call: &FilterCall, phases: &[Vec<Phase>], lanes: usize) -> Pane
         let for_rows = (of_all_phases > 0).then(|| with(merged, of_all_phases));
         for_rows.into_iter().chain([with(merged, out_channels)])
     };
-    (0..=phases.len())
-        .flat_map(candidates)
-        .min_by_key(|panels| {
-            panels.panels.iter().map(|panel| panel.weights(in_channels.max(1), lanes)).sum::<usize>()
-        })
-        .unwrap_or_default()
+    // Phases of one tap each have the same positions, so that none of them is outside where others are not. A single axis has two
+    // ends, not two in every row.
+    let have_borders = phases.len() > 1 && phases.iter().flatten().any(|phase| phase.taps.len() > 1);
+    let cost_of_shared = if call.channels_last && have_borders { multiplier.cost_of_shared() } else { 1.0 };
+    let cost = |panels: &Panels| {
+        let weights = |panel: &Panel| panel.weights(in_channels.max(1), lanes) as f64;
+        let all: f64 = panels.panels.iter().map(weights).sum();
+        if panels.share_phases() { cost_of_shared * all } else { all }
+    };
+    (0..=phases.len()).flat_map(candidates).min_by(|a, b| cost(a).total_cmp(&cost(b))).unwrap_or_default()
 }
 
 /// What panels are made of.

@@ -240,7 +240,7 @@ impl Strategy {
             Err("a depthwise filter has no panels")
         };
         let by_tiles = match (&by_vectors, &for_tiles.matrix) {
-            (Ok(plan), Ok(_)) if for_tiles.joined == 1 => Ok(plan.by_tiles(axes, filter)),
+            (Ok(plan), Ok(_)) if std::ptr::eq(filter, for_tiles) => Ok(plan.by_tiles(axes, filter)),
             (Ok(_), Ok(_)) => Ok(PanelPlan::new(axes, for_tiles, strides).by_tiles(axes, for_tiles)),
             (_, Err(reason)) | (Err(reason), _) => Err(*reason),
         };
