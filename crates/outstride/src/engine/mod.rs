@@ -66,6 +66,9 @@ pub(crate) struct Engine<T: Real> {
 /// Outputs from this size on do not stay in the caches until somebody reads them.
 const STREAMED_BYTES: usize = 1 << 24;
 
+/// The same of channels-last outputs of 32 bits and more, which are whole lines with the least to do for each.
+const STREAMED_WIDE_BYTES: usize = 1 << 23;
+
 /// How many shapes an operator remembers.
 const SHAPES_REMEMBERED: usize = 16;
 
@@ -278,7 +281,8 @@ impl<T: Real> Engine<T> {
         };
         let y_offset = y.offset();
         let y_memory = y.data_mut();
-        let stream = size_of_val(y_memory) >= STREAMED_BYTES;
+        let are_wide = strides.y_channel == 1 && size_of::<Y>() >= size_of::<f32>();
+        let stream = size_of_val(y_memory) >= if are_wide { STREAMED_WIDE_BYTES } else { STREAMED_BYTES };
         let output = Output::new(y_memory, own.kernels, call.overflow);
         if x.shape().contains(&0) {
             // SAFETY: this thread is the only one that writes.

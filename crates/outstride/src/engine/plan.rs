@@ -26,6 +26,9 @@ const CYCLES_WORTH_A_THREAD: f64 = 100_000.0;
 /// that its neighbours copy as well, and has first and last rows that nothing is computed beside.
 const CYCLES_WORTH_A_TASK: f64 = 1_000_000.0;
 
+/// What a core loads from its second-level cache.
+const LOADED_BYTES_PER_CYCLE: f64 = 32.0;
+
 /// What the caches near a core hold of weights or outputs until they are needed again.
 const CACHED_BYTES: usize = 1 << 20;
 
@@ -425,9 +428,14 @@ fn store_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, stor
 
 /// Cycles to fetch weights that no cache near the core holds, once per pass over them.
 fn weight_cycles<T: Real>(filter: &PackedFilter<T>, passes: usize) -> f64 {
-    const BYTES_PER_CYCLE: f64 = 3.0;
     let bytes = filter.bytes();
-    if bytes / filter.groups <= CACHED_BYTES { 0.0 } else { bytes as f64 * passes as f64 / BYTES_PER_CYCLE }
+    if bytes / filter.groups <= CACHED_BYTES { 0.0 } else { fetch_cycles(bytes, passes) }
+}
+
+/// Cycles to fetch so many bytes from far away, once per pass over them.
+fn fetch_cycles(bytes: usize, passes: usize) -> f64 {
+    const BYTES_PER_CYCLE: f64 = 3.0;
+    bytes as f64 * passes as f64 / BYTES_PER_CYCLE
 }
 
 /// The estimate for a plan, or why there is none.
@@ -491,15 +499,20 @@ fn winograd_cycles<T: Real>(
 ) -> f64 {
     let lanes = filter.kernels.lanes() as f64;
     // Every step reads inputs of its own, so that multiply-adds wait for them more often than those of panels.
-    let compute = plan.executed(axes, filter) / (2.0 * lanes) / 0.9;
+    let multiply = plan.executed(axes, filter) / (2.0 * lanes) / 0.9;
+    let bytes = filter.winograd.as_ref().map_or(0, WinogradWeights::bytes);
+    // With few tiles, every weight is multiplied a few times only, and takes longer to load than that.
+    let compute = multiply.max(bytes as f64 * plan.sweeps(filter) as f64 / LOADED_BYTES_PER_CYCLE);
     let Transformed { points, products } = plan.transformed(filter);
     // Their additions are few: what counts is the way of the bytes through the caches, whatever the vectors.
-    let bytes = (points + products) * size_of::<T>() as f64;
-    let stay_near = bytes / (plan.members() * filter.groups) as f64 <= CACHED_BYTES as f64;
-    let transforms = bytes * if stay_near { 0.2 } else { 0.375 };
-    let larger = filter.winograd.as_ref().map_or(0, WinogradWeights::bytes) as f64 / filter.bytes() as f64;
-    // Three quarters of their way, weights are fetched while others are multiplied.
-    compute + transforms + around_panels(axes, filter, strides, plan, 0.5, larger / 4.0)
+    let transformed = (points + products) * size_of::<T>() as f64;
+    let stay_near = transformed / (plan.members() * filter.groups) as f64 <= CACHED_BYTES as f64;
+    let transforms = transformed * if stay_near { 0.2 } else { 0.375 };
+    let are_far = bytes.max(2 * filter.bytes()) / filter.groups > 2 * CACHED_BYTES;
+    let fetched = if are_far { fetch_cycles(bytes, plan.passes()) } else { 0.0 };
+    // Three quarters of their way, weights are fetched while others are multiplied, if there is so much to multiply.
+    let beside = (0.75 * fetched).min(compute);
+    compute + transforms + around_panels(axes, filter, strides, plan, 0.5, 0.0) + fetched - beside
 }
 
 /// Cycles to copy the input, at so many per element, to fetch the weights, of such a size, and to store the outputs.

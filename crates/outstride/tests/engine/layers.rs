@@ -51,8 +51,8 @@ pub(crate) struct Layer {
     pub(crate) in_channels: usize,
     pub(crate) out_channels: usize,
     pub(crate) axes: Vec<Axis>,
-    output_padding: Vec<i64>,
-    pads_end: Vec<i64>,
+    pub(crate) output_padding: Vec<i64>,
+    pub(crate) pads_end: Vec<i64>,
     pub(crate) channels_first: bool,
 }
 

@@ -7,6 +7,7 @@ mod equality;
 mod halves;
 mod integers;
 mod layers;
+mod plans;
 mod quantized;
 mod streams;
 mod threads;

@@ -1,0 +1,50 @@
+//! What is planned for some layers.
+
+use outstride::{Axis, Element, Isa, Options, Path, Plan, bf16};
+
+use crate::layers::{Layer, isas, prepare_with};
+
+/// The plan for a square map of such a size, channels last, with kernels of three.
+fn plan<T: Element>(size: usize, stride: usize, groups: usize, channels: usize, isa: Isa) -> Plan {
+    let output = (size - 1) * stride + 1;
+    let axis = Axis { input: size, kernel: 3, stride, dilation: 1, output, pad_begin: 1 };
+    let layer = Layer {
+        batch: 1,
+        groups,
+        in_channels: channels,
+        out_channels: channels,
+        axes: vec![axis; 2],
+        output_padding: vec![0; 2],
+        pads_end: vec![1; 2],
+        channels_first: false,
+    };
+    let w = vec![T::default(); layer.geometry().filter_shape().iter().product()];
+    let options = Options { isa: Some(isa), ..Default::default() };
+    prepare_with(&layer, &w, None, &options).plan(&[1, size, size, channels]).unwrap()
+}
+
+#[test]
+fn a_few_positions_are_not_worth_the_weights_of_points() {
+    for isa in isas() {
+        let few = plan::<f32>(2, 2, 1, 256, isa);
+        assert_ne!(few.path(), Path::Winograd, "{}", few.explain());
+        let possible =
+            few.considered().iter().any(|(path, cycles)| *path == Path::Winograd && cycles.is_ok());
+        assert!(possible, "{}", few.explain());
+        if isa < Isa::Amx {
+            let many = plan::<f32>(56, 1, 1, 128, isa);
+            assert_eq!(many.path(), Path::Winograd, "{}", many.explain());
+        }
+    }
+}
+
+#[test]
+fn groups_of_few_channels_fill_tiles_together() {
+    for isa in isas().filter(|&isa| isa >= Isa::Amx) {
+        let few = plan::<bf16>(28, 2, 32, 256, isa);
+        assert_eq!((few.path(), few.groups_at_once()), (Path::Tile, 4), "{}", few.explain());
+        assert!(few.explain().contains("groups     4 are computed as one"), "{}", few.explain());
+        let many = plan::<bf16>(28, 2, 8, 256, isa);
+        assert_eq!(many.groups_at_once(), 1, "{}", many.explain());
+    }
+}
