@@ -26,6 +26,9 @@ const CYCLES_WORTH_A_THREAD: f64 = 100_000.0;
 /// that its neighbours copy as well, and has first and last rows that nothing is computed beside.
 const CYCLES_WORTH_A_TASK: f64 = 1_000_000.0;
 
+/// What there is to find out, before tiles multiply, of the sums of a panel at the positions of a box.
+const CYCLES_OF_A_TILE_JOB: f64 = 1000.0;
+
 /// What a core loads from its second-level cache.
 const LOADED_BYTES_PER_CYCLE: f64 = 32.0;
 
@@ -488,7 +491,10 @@ fn tile_cycles<T: Real>(
     // Two bytes a part instead of four, and a third of their way weights are fetched while others are multiplied, but in the first
     // pass, which knows least of what comes.
     let weight_size = 0.35 + 0.2 / plan.passes().max(1) as f64;
-    compute + around_panels(axes, filter, strides, plan, 0.4 + 0.3 * parts as f64, weight_size * parts as f64)
+    let copy = 0.4 + 0.3 * parts as f64;
+    compute
+        + CYCLES_OF_A_TILE_JOB * plan.jobs(filter) as f64
+        + around_panels(axes, filter, strides, plan, copy, weight_size * parts as f64)
 }
 
 fn winograd_cycles<T: Real>(

@@ -31,6 +31,13 @@ impl PanelPlan {
         executed * rows * (channels * filter.groups) as f64
     }
 
+    /// How often the sums of a panel are computed, each time with lists of its own: those of every box and phase.
+    pub(crate) fn jobs<T: Real>(&self, filter: &PackedFilter<T>) -> usize {
+        let of_bundle = |bundle: &Bundle| bundle.members.len() * bundle.panels();
+        let of_box: usize = self.bundles.iter().map(of_bundle).sum();
+        of_box.saturating_mul(self.boxes.len()).saturating_mul(filter.groups)
+    }
+
     /// What the transforms make of inputs, and outputs of.
     pub(crate) fn transformed<T: Real>(&self, filter: &PackedFilter<T>) -> Transformed {
         let mut transformed = Transformed { points: 0.0, products: 0.0 };

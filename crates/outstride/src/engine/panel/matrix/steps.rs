@@ -65,6 +65,7 @@ impl<T: Real> MatrixSums<'_, T> {
         let step_len = self.weights.step_len(job.prepared.panel);
         let steps = &mut job.steps.steps;
         steps.clear();
+        steps.reserve(taps.len() * count);
         for &(tap, distance) in taps {
             let row = distance * (PART_ROW * size_of::<u16>()) as isize;
             let of_tap = &weights[tap * count * step_len..][..count * step_len];
