@@ -87,8 +87,8 @@ impl<T: Real> Filters<T> {
 
 /// How many groups there are for tiles, and their panels: as many joined as fill a row of inputs, if that takes no more products.
 fn groups_for_tiles(call: &FilterCall, lanes: usize, grain: Grain) -> (usize, Form) {
-    let channels = call.in_channels / call.groups.max(1);
-    let most = grain.row_channels().checked_div(channels).unwrap_or(1).clamp(1, call.groups.max(1));
+    let channels = call.in_channels / call.groups;
+    let most = grain.row_channels().checked_div(channels).unwrap_or(1).clamp(1, call.groups);
     let with = |at_once: usize| {
         let groups = call.groups / at_once;
         let joined = FilterCall { groups, ..call.clone() };
@@ -121,7 +121,7 @@ mod tests {
             layout: FilterLayout::iox(2),
             channels_last: true,
         };
-        groups.checked_div(groups_for_tiles(&call, LANES, grain).0).unwrap_or(1)
+        groups / groups_for_tiles(&call, LANES, grain).0
     }
 
     const NUMBERS: Grain = Grain::Pieces(Pieces::Bf16(1));
@@ -140,7 +140,6 @@ mod tests {
         assert_eq!(at_once(8, (32, 32), 2, NUMBERS), 1);
         assert_eq!(at_once(2, (40, 40), 2, BYTES), 1);
         assert_eq!(at_once(1, (3, 3), 2, BYTES), 1);
-        assert_eq!(at_once(0, (3, 3), 2, BYTES), 1);
         assert_eq!(at_once(3, (0, 3), 2, BYTES), 1);
     }
 }

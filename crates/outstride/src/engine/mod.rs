@@ -66,8 +66,10 @@ pub(crate) struct Engine<T: Real> {
 /// Outputs from this size on do not stay in the caches until somebody reads them.
 const STREAMED_BYTES: usize = 1 << 24;
 
-/// The same of channels-last outputs of 32 bits and more, which are whole lines with the least to do for each.
+/// The same of channels-last outputs of 32 bits and more, which are whole lines with the least to do for each, and of what each thread
+/// writes of them.
 const STREAMED_WIDE_BYTES: usize = 1 << 23;
+const STREAMED_BYTES_OF_THREAD: usize = 1 << 21;
 
 /// How many shapes an operator remembers.
 const SHAPES_REMEMBERED: usize = 16;
@@ -167,6 +169,13 @@ impl<T: Real> Engine<T> {
             |part: &Part<'_>| Strategy::choose(&part.axes, &self.filters, strides, self.path, threads);
         parts.iter().map(of_part).collect()
     }
+}
+
+/// Whether an output of so many bytes goes past the caches.
+fn is_streamed<Y>(bytes: usize, channel_stride: isize, threads: usize) -> bool {
+    let are_wide = channel_stride == 1 && size_of::<Y>() >= size_of::<f32>();
+    let wide = are_wide && bytes >= STREAMED_WIDE_BYTES && bytes / threads.max(1) >= STREAMED_BYTES_OF_THREAD;
+    wide || bytes >= STREAMED_BYTES
 }
 
 /// What elements of the input stand for, and what becomes of sums.
@@ -281,8 +290,7 @@ impl<T: Real> Engine<T> {
         };
         let y_offset = y.offset();
         let y_memory = y.data_mut();
-        let are_wide = strides.y_channel == 1 && size_of::<Y>() >= size_of::<f32>();
-        let stream = size_of_val(y_memory) >= if are_wide { STREAMED_WIDE_BYTES } else { STREAMED_BYTES };
+        let stream = is_streamed::<Y>(size_of_val(y_memory), strides.y_channel, executor.threads());
         let output = Output::new(y_memory, own.kernels, call.overflow);
         if x.shape().contains(&0) {
             // SAFETY: this thread is the only one that writes.
