@@ -3,8 +3,9 @@
 use outstride_kernels::{Kernels, Real, Stored};
 use outstride_spec::FilterCall;
 
-use super::pack::{Form, Multiplier, PackedFilter};
+use super::pack::PackedFilter;
 use super::panel::Grain;
+use super::panels::{Form, Multiplier};
 use super::plan::Path;
 use crate::error::Error;
 use crate::limits::Limits;

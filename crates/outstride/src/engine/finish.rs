@@ -5,7 +5,8 @@ use std::ops::Range;
 use outstride_kernels::{ByteOutput, Kernels, MatrixSession, Real, Requantization, UNBOUNDED};
 use outstride_spec::Activation;
 
-use super::pack::{Multiplier, PackedFilter};
+use super::pack::PackedFilter;
+use super::panels::Multiplier;
 
 /// The steps after the sums, in their order.
 #[derive(Clone, Copy, Debug)]

@@ -14,7 +14,7 @@
 use outstride_spec::{FilterCall, Phase};
 
 use super::axis::EngineAxis;
-use super::pack::is_depthwise;
+use super::panels::is_depthwise;
 use crate::tensor::TensorView;
 
 /// Input that the taps of a single position may span: far less than a box holds, so that most of what is copied for one is read.

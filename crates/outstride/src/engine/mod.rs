@@ -3,7 +3,7 @@
 //! ```text
 //! Lattices      (once per operator)     how dilated axes are cut, so that taps are neighbours
 //! Filters       (once per operator)     weights by phase and tap, in the order the kernels read them
-//! Plan          (per input shape)       which path, how it is cut into tasks, and why
+//! Strategy      (per input shape)       which path, how it is cut into tasks, and why: a Plan is what users see of it
 //! panel, pixel, lane                    the paths: what the lanes of a vector run over
 //! ```
 //!
@@ -13,6 +13,7 @@
 mod axis;
 mod boxes;
 mod channels;
+mod cost;
 mod fill;
 mod filters;
 mod finish;
@@ -20,10 +21,12 @@ mod lane;
 mod lattice;
 mod pack;
 mod panel;
+mod panels;
 mod pixel;
 mod plan;
 mod problem;
 mod scratch;
+mod strategy;
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -45,9 +48,9 @@ use filters::Filters;
 pub(crate) use finish::{Finish, Scaling};
 use lattice::{Lattices, Part};
 use panel::Grain;
-use plan::Strategy;
 use problem::Problem;
 use scratch::ScratchPool;
+use strategy::Strategy;
 
 /// A filter prepared for the fast engine, which computes in `T` whatever type tensors are stored in.
 #[derive(Debug)]
@@ -257,7 +260,7 @@ impl<T: Real> Engine<T> {
         let mut parts = self.lattices.parts(&axes, &own.phases);
         parts.retain(Part::has_input);
         let strategies = self.choose(&parts, &Strides::new::<T, Q, Q>(x_strides, y_strides), threads);
-        plan::describe(&strategies, &parts, &self.lattices, &call.geometry, &self.filters, Q::DTYPE)
+        strategy::describe(&strategies, &parts, &self.lattices, &call.geometry, &self.filters, Q::DTYPE)
     }
 
     /// Runs on canonical views of any types that `T` can be stored in.

@@ -8,7 +8,8 @@ use std::ops::Range;
 use outstride_kernels::Real;
 
 use super::super::axis::{EngineAxis, Span};
-use super::super::pack::{PackedFilter, Panels};
+use super::super::pack::PackedFilter;
+use super::super::panels::Panels;
 
 /// The most phases that are stored together.
 const MAX_MEMBERS: usize = 16;

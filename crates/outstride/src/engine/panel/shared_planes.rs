@@ -6,7 +6,7 @@ use outstride_spec::Phase;
 
 use super::super::axis::Span;
 use super::super::channels::position_strides;
-use super::super::pack::Segment;
+use super::super::panels::Segment;
 use super::super::problem::Problem;
 use super::bundle::Member;
 use super::panels_of;

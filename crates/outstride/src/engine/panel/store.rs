@@ -5,7 +5,7 @@ use std::ops::Range;
 use outstride_kernels::{FINISHED_COLUMNS, OutputRows, Real, RowsTarget, UNBOUNDED};
 
 use super::super::axis::Span;
-use super::super::pack::Segment;
+use super::super::panels::Segment;
 use super::super::problem::Problem;
 use super::bundle::Member;
 use super::panels_of;

@@ -6,7 +6,7 @@ use outstride_kernels::{Fetch, PanelSums, PanelTile, Real, TilePanel, fetched_by
 
 use super::super::channels::{ChannelBlocks, Input};
 use super::super::finish::Scales;
-use super::super::pack::Panel;
+use super::super::panels::Panel;
 use super::super::problem::Problem;
 use super::bundle::{Bundle, Member};
 use super::exact::Exact;

@@ -6,7 +6,8 @@ use outstride_kernels::{MAX_COLUMNS, Real};
 use outstride_spec::Phase;
 
 use super::super::axis::{EngineAxis, Span};
-use super::super::pack::{Form, PackedFilter, Panel, Panels, Segment};
+use super::super::pack::PackedFilter;
+use super::super::panels::{Form, Panel, Panels, Segment};
 
 /// Phases of the last axis that are computed before their outputs are stored: whole lines of them.
 const PHASES_AT_ONCE: usize = 32;

@@ -2,7 +2,8 @@
 
 use outstride_kernels::{LEAST_BIAS, Pieces, Real, TINY};
 
-use super::super::super::pack::{Form, PackedFilter, Panel, Panels};
+use super::super::super::pack::PackedFilter;
+use super::super::super::panels::{Form, Panel, Panels};
 use super::grain::Grain;
 use crate::aligned::Aligned;
 use crate::limits::Limits;

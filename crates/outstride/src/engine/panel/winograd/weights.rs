@@ -2,7 +2,8 @@
 
 use outstride_kernels::{Filtering, MAX_WINOGRAD_AXES, Real};
 
-use super::super::super::pack::{Form, PackedFilter, Panel};
+use super::super::super::pack::PackedFilter;
+use super::super::super::panels::{Form, Panel};
 use crate::aligned::Aligned;
 use crate::limits::Limits;
 

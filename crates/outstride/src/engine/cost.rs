@@ -1,0 +1,225 @@
+//! Estimates of the cycles that paths take.
+
+use outstride_kernels::{Isa, Real};
+
+use super::Strides;
+use super::axis::EngineAxis;
+use super::boxes::Workers;
+use super::pack::PackedFilter;
+use super::panel::{PanelPlan, Transformed, WinogradWeights};
+use super::pixel::PixelPlan;
+
+/// What there is to find out, before tiles multiply, of the sums of a panel at the positions of a box.
+const CYCLES_OF_A_TILE_JOB: f64 = 1000.0;
+
+/// What a core loads from its second-level cache.
+const LOADED_BYTES_PER_CYCLE: f64 = 32.0;
+
+/// What the caches near a core hold of weights or outputs until they are needed again.
+const CACHED_BYTES: usize = 1 << 20;
+
+/// Elements of a tensor with these sizes.
+fn elements(sizes: impl Iterator<Item = usize>, channels: usize) -> f64 {
+    sizes.map(|size| size as f64).product::<f64>() * channels as f64
+}
+
+/// How a path's outputs reach memory.
+enum Stores {
+    /// As runs of neighbouring elements.
+    Runs,
+    /// As runs, turned around from tiles that hold them apart.
+    Turned,
+    /// As short runs, gathered from vectors of positions.
+    Gathered,
+    /// Element by element, each to another line.
+    Scattered,
+}
+
+/// Cycles to store the outputs.
+fn store_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, stores: Stores) -> f64 {
+    let outputs = elements(axes.iter().map(|axis| axis.output), filter.out_channels * filter.groups);
+    outputs
+        * match stores {
+            Stores::Runs => 4.0 / filter.kernels.lanes() as f64,
+            Stores::Turned => 0.5,
+            Stores::Gathered => 3.5,
+            Stores::Scattered => 20.0,
+        }
+}
+
+/// Cycles to fetch weights that no cache near the core holds, once per pass over them.
+fn weight_cycles<T: Real>(filter: &PackedFilter<T>, passes: usize) -> f64 {
+    let bytes = filter.bytes();
+    if bytes / filter.groups <= CACHED_BYTES { 0.0 } else { fetch_cycles(bytes, passes) }
+}
+
+/// Cycles to fetch so many bytes from far away, once per pass over them.
+fn fetch_cycles(bytes: usize, passes: usize) -> f64 {
+    const BYTES_PER_CYCLE: f64 = 3.0;
+    bytes as f64 * passes as f64 / BYTES_PER_CYCLE
+}
+
+/// The estimate for a plan, or why there is none.
+pub(super) fn estimate(
+    plan: &Result<PanelPlan, &'static str>,
+    cycles: impl Fn(&PanelPlan) -> f64,
+) -> Result<f64, &'static str> {
+    match plan {
+        Ok(plan) => Ok(cycles(plan)),
+        Err(reason) => Err(*reason),
+    }
+}
+
+pub(super) fn panel_cycles<T: Real>(
+    axes: &[EngineAxis<'_>],
+    filter: &PackedFilter<T>,
+    strides: &Strides,
+    plan: &PanelPlan,
+) -> f64 {
+    // Two multiply-adds of a vector a cycle, less what the loads between them cost: with one vector a row, there are as
+    // many.
+    let share = if filter.widest_panel() == 1 { 0.5 } else { 0.93 };
+    let compute = plan.executed(axes, filter) / (2 * filter.kernels.lanes()) as f64 / share;
+    let copy = if plan.is_in_place() { 0.0 } else { 0.5 };
+    // But for the first pass, a part of the weights' way is gone while others are multiplied.
+    let weight_size = 0.6 + 0.4 / plan.passes().max(1) as f64;
+    compute + plan.overhead(filter) + around_panels(axes, filter, strides, plan, copy, weight_size)
+}
+
+pub(super) fn tile_cycles<T: Real>(
+    axes: &[EngineAxis<'_>],
+    filter: &PackedFilter<T>,
+    strides: &Strides,
+    plan: &PanelPlan,
+) -> f64 {
+    let (grain, parts) = (filter.grain(), filter.grain().parts());
+    // A single tile of columns needs as many loads as products.
+    let narrow = filter.widest_panel() == 1;
+    let per_cycle = match (filter.kernels.isa(), narrow) {
+        // Vectors stand in for tiles.
+        (Isa::Vnni, _) => 50.0,
+        (_, true) if parts == 1 => 220.0,
+        (_, true) => 140.0,
+        // At their best 450, beside a neighbour on the core's other hardware thread that uses tiles too 140. Vectors lose up to
+        // half beside any busy neighbour: in minutes of both kinds, tiles took two thirds of the time of vectors that were
+        // estimated alike with 280.
+        (_, false) => 360.0,
+    };
+    let compute = plan.executed(axes, filter) * grain.products() / per_cycle;
+    // Two bytes a part instead of four, and a third of their way weights are fetched while others are multiplied, but in the first
+    // pass, which knows least of what comes.
+    let weight_size = 0.35 + 0.2 / plan.passes().max(1) as f64;
+    let copy = 0.4 + 0.3 * parts as f64;
+    compute
+        + CYCLES_OF_A_TILE_JOB * plan.jobs(filter) as f64
+        + around_panels(axes, filter, strides, plan, copy, weight_size * parts as f64)
+}
+
+pub(super) fn winograd_cycles<T: Real>(
+    axes: &[EngineAxis<'_>],
+    filter: &PackedFilter<T>,
+    strides: &Strides,
+    plan: &PanelPlan,
+) -> f64 {
+    let lanes = filter.kernels.lanes() as f64;
+    // Every step reads inputs of its own, so that multiply-adds wait for them more often than those of panels.
+    let multiply = plan.executed(axes, filter) / (2.0 * lanes) / 0.9;
+    let bytes = filter.winograd.as_ref().map_or(0, WinogradWeights::bytes);
+    // With few tiles, every weight is multiplied a few times only, and takes longer to load than that.
+    let compute = multiply.max(bytes as f64 * plan.sweeps(filter) as f64 / LOADED_BYTES_PER_CYCLE);
+    let Transformed { points, products } = plan.transformed(filter);
+    // Their additions are few: what counts is the way of the bytes through the caches, whatever the vectors.
+    let transformed = (points + products) * size_of::<T>() as f64;
+    let stay_near = transformed / (plan.members() * filter.groups) as f64 <= CACHED_BYTES as f64;
+    let transforms = transformed * if stay_near { 0.2 } else { 0.375 };
+    let are_far = bytes.max(2 * filter.bytes()) / filter.groups > 2 * CACHED_BYTES;
+    let fetched = if are_far { fetch_cycles(bytes, plan.passes()) } else { 0.0 };
+    // Three quarters of their way, weights are fetched while others are multiplied, if there is so much to multiply.
+    let beside = (0.75 * fetched).min(compute);
+    compute + transforms + around_panels(axes, filter, strides, plan, 0.5, 0.0) + fetched - beside
+}
+
+/// Cycles to copy the input, at so many per element, to fetch the weights, of such a size, and to store the outputs.
+fn around_panels<T: Real>(
+    axes: &[EngineAxis<'_>],
+    filter: &PackedFilter<T>,
+    strides: &Strides,
+    plan: &PanelPlan,
+    copy: f64,
+    weight_size: f64,
+) -> f64 {
+    let stores = match (strides.y_channel, plan.stores_planes()) {
+        (1, _) => Stores::Runs,
+        (_, true) => Stores::Turned,
+        // The phases of a single channel are short runs.
+        _ if filter.out_channels == 1 => Stores::Gathered,
+        _ => Stores::Scattered,
+    };
+    let inputs = elements(axes.iter().map(|axis| axis.input), filter.in_channels * filter.groups);
+    copy * inputs
+        + weight_size * weight_cycles(filter, plan.passes())
+        + store_cycles(axes, filter, stores)
+        + returning_cycles(axes, filter, strides, plan)
+}
+
+/// Cycles to return to lines of the output that hold the channels of several phases, where a box has so many phases that lines
+/// leave the caches before the next one is stored.
+fn returning_cycles<T: Real>(
+    axes: &[EngineAxis<'_>],
+    filter: &PackedFilter<T>,
+    strides: &Strides,
+    plan: &PanelPlan,
+) -> f64 {
+    const SHORT_RUN_BYTES: usize = 256;
+    const LINE_BYTES: usize = 64;
+    let run = filter.out_channels * strides.y_size;
+    let phases: usize = filter.phases.iter().map(Vec::len).product();
+    let leave = plan.positions_of_box().saturating_mul(phases).saturating_mul(run) > CACHED_BYTES;
+    let shares_lines = run < SHORT_RUN_BYTES && !run.is_multiple_of(LINE_BYTES);
+    if strides.y_channel != 1 || !shares_lines || !leave {
+        return 0.0;
+    }
+    120.0 * elements(axes.iter().map(|axis| axis.output), filter.groups)
+}
+
+pub(super) fn pixel_cycles<T: Real>(
+    axes: &[EngineAxis<'_>],
+    filter: &PackedFilter<T>,
+    strides: &Strides,
+) -> f64 {
+    let last = &axes[axes.len() - 1];
+    let stores = match (last.y_stride, last.stride) {
+        (1, 1 | 2 | 4 | 8) => Stores::Runs,
+        (1, _) => Stores::Gathered,
+        _ if strides.y_channel == 1 => Stores::Gathered,
+        _ => Stores::Scattered,
+    };
+    let inputs = elements(axes.iter().map(|axis| axis.input), filter.in_channels * filter.groups);
+    let copy = inputs * if last.x_stride == 1 { 0.2 } else { 0.6 };
+    let plan = PixelPlan::new(axes, filter, Workers::ALONE);
+    // Each pass reads a panel's lines once per block of its columns.
+    plan.cycles(axes, filter)
+        + copy
+        + 3.0 * weight_cycles(filter, plan.passes())
+        + store_cycles(axes, filter, stores)
+}
+
+pub(super) fn lane_cycles<T: Real>(
+    axes: &[EngineAxis<'_>],
+    filter: &PackedFilter<T>,
+    strides: &Strides,
+) -> f64 {
+    let outputs = elements(axes.iter().map(|axis| axis.output), 1);
+    let taps: f64 = axes
+        .iter()
+        .map(|axis| axis.phases.iter().map(|phase| phase.taps.len()).max().unwrap_or(0) as f64)
+        .product();
+    let vectors = filter.groups.div_ceil(filter.kernels.lanes()) as f64;
+    let copy = if strides.x_channel == 1 {
+        0.0
+    } else {
+        1.2 * elements(axes.iter().map(|axis| axis.input), filter.groups)
+    };
+    let stores = if strides.y_channel == 1 { Stores::Runs } else { Stores::Scattered };
+    outputs * (20.0 + taps * (2.0 + vectors)) + copy + store_cycles(axes, filter, stores)
+}
