@@ -67,7 +67,7 @@ impl<T: Real> PackedFilter<T> {
         limits.check_bytes("the packed weights", length, size_of::<T>())?;
         let mut packed = PackedFilter {
             groups,
-            joined: (filter.shape()[0] / groups.max(1)).max(1),
+            joined: filter.shape()[0] / groups,
             in_channels,
             out_channels,
             kernel: call.kernel.clone(),

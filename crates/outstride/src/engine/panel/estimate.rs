@@ -38,6 +38,15 @@ impl PanelPlan {
         of_box.saturating_mul(self.boxes.len()).saturating_mul(filter.groups)
     }
 
+    /// How often the weights are loaded, each time for as many rows as kernels compute at once.
+    pub(crate) fn sweeps<T: Real>(&self, filter: &PackedFilter<T>) -> usize {
+        if self.boxes.len() == 0 {
+            return 0;
+        }
+        let rows = self.granules_of_box(&self.boxes.get(0));
+        self.passes().saturating_mul(rows.div_ceil(filter.kernels.panel_rows()))
+    }
+
     /// What the transforms make of inputs, and outputs of.
     pub(crate) fn transformed<T: Real>(&self, filter: &PackedFilter<T>) -> Transformed {
         let mut transformed = Transformed { points: 0.0, products: 0.0 };

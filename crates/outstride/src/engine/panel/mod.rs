@@ -194,15 +194,6 @@ impl PanelPlan {
         self.boxes.len()
     }
 
-    /// How often the weights are loaded, each time for as many rows as kernels compute at once.
-    pub(crate) fn sweeps<T: Real>(&self, filter: &PackedFilter<T>) -> usize {
-        let spans = |counts: &[usize]| -> Vec<Span> {
-            counts.iter().map(|&count| Span { first: 0, count }).collect()
-        };
-        let rows = self.boxes.largest().map_or(0, |counts| self.granules_of_box(&spans(&counts)));
-        self.passes().saturating_mul(rows.div_ceil(filter.kernels.panel_rows()))
-    }
-
     /// Phases, or sets of phases, that have panels of their own. At least one.
     pub(crate) fn members(&self) -> usize {
         self.bundles.iter().map(|bundle| bundle.members.len()).sum::<usize>().max(1)
