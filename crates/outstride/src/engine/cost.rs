@@ -12,6 +12,9 @@ use super::pixel::PixelPlan;
 /// What there is to find out, before tiles multiply, of the sums of a panel at the positions of a box.
 const CYCLES_OF_A_TILE_JOB: f64 = 1000.0;
 
+/// What there is to find out before the pixels of a group are multiplied.
+const CYCLES_OF_A_PIXEL_GROUP: f64 = 1500.0;
+
 /// What a core loads from its second-level cache.
 const LOADED_BYTES_PER_CYCLE: f64 = 32.0;
 
@@ -27,12 +30,21 @@ fn elements(sizes: impl Iterator<Item = usize>, channels: usize) -> f64 {
 enum Stores {
     /// As runs of neighbouring elements.
     Runs,
+    /// As runs of less than a vector, the channels of a group, with those of other groups between them.
+    ShortRuns,
     /// As runs, turned around from tiles that hold them apart.
     Turned,
+    /// As runs in which phases take turns.
+    Interleaved,
     /// As short runs, gathered from vectors of positions.
     Gathered,
     /// Element by element, each to another line.
     Scattered,
+}
+
+/// Whether a group has less than a vector of the channels that lie side by side.
+fn are_short_runs<T: Real>(filter: &PackedFilter<T>) -> bool {
+    filter.groups > 1 && filter.out_channels < filter.kernels.lanes()
 }
 
 /// Cycles to store the outputs.
@@ -41,7 +53,9 @@ fn store_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, stor
     outputs
         * match stores {
             Stores::Runs => 4.0 / filter.kernels.lanes() as f64,
+            Stores::ShortRuns => 25.0 / filter.out_channels as f64,
             Stores::Turned => 0.5,
+            Stores::Interleaved => 1.0,
             Stores::Gathered => 3.5,
             Stores::Scattered => 20.0,
         }
@@ -95,15 +109,16 @@ pub(super) fn tile_cycles<T: Real>(
     let (grain, parts) = (filter.grain(), filter.grain().parts());
     // A single tile of columns needs as many loads as products.
     let narrow = filter.widest_panel() == 1;
-    let per_cycle = match (filter.kernels.isa(), narrow) {
+    // At their best tiles do 450, narrow ones 250. Beside a busy neighbour on the core's other hardware thread they take more than
+    // twice as long, vectors one and a half times. What vectors would have to convert takes tiles in any case; for f32, which is
+    // three parts, this is how tiles and vectors compare over minutes of both kinds.
+    let per_cycle = match (parts, narrow) {
         // Vectors stand in for tiles.
-        (Isa::Vnni, _) => 50.0,
-        (_, true) if parts == 1 => 220.0,
+        _ if filter.kernels.isa() == Isa::Vnni => 50.0,
+        (1, true) => 220.0,
         (_, true) => 140.0,
-        // At their best 450, beside a neighbour on the core's other hardware thread that uses tiles too 140. Vectors lose up to
-        // half beside any busy neighbour: in minutes of both kinds, tiles took two thirds of the time of vectors that were
-        // estimated alike with 280.
-        (_, false) => 360.0,
+        (1 | 2, false) => 360.0,
+        (_, false) => 310.0,
     };
     let compute = plan.executed(axes, filter) * grain.products() / per_cycle;
     // Two bytes a part instead of four, and a third of their way weights are fetched while others are multiplied, but in the first
@@ -150,6 +165,7 @@ fn around_panels<T: Real>(
     weight_size: f64,
 ) -> f64 {
     let stores = match (strides.y_channel, plan.stores_planes()) {
+        (1, _) if are_short_runs(filter) => Stores::ShortRuns,
         (1, _) => Stores::Runs,
         (_, true) => Stores::Turned,
         // The phases of a single channel are short runs.
@@ -190,8 +206,9 @@ pub(super) fn pixel_cycles<T: Real>(
 ) -> f64 {
     let last = &axes[axes.len() - 1];
     let stores = match (last.y_stride, last.stride) {
-        (1, 1 | 2 | 4 | 8) => Stores::Runs,
+        (1, 1 | 2 | 4 | 8) => Stores::Interleaved,
         (1, _) => Stores::Gathered,
+        _ if strides.y_channel == 1 && are_short_runs(filter) => Stores::ShortRuns,
         _ if strides.y_channel == 1 => Stores::Gathered,
         _ => Stores::Scattered,
     };
@@ -200,6 +217,7 @@ pub(super) fn pixel_cycles<T: Real>(
     let plan = PixelPlan::new(axes, filter, Workers::ALONE);
     // Each pass reads a panel's lines once per block of its columns.
     plan.cycles(axes, filter)
+        + CYCLES_OF_A_PIXEL_GROUP * filter.groups as f64
         + copy
         + 3.0 * weight_cycles(filter, plan.passes())
         + store_cycles(axes, filter, stores)

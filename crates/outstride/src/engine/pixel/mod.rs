@@ -179,7 +179,7 @@ impl PixelPlan {
                 let arithmetic = line.multiply_adds() as f64 / MULTIPLY_ADDS_PER_CYCLE as f64 * shape;
                 // Positions are seldom aligned, so that most loads touch two lines.
                 let loads = line.taps.len() as f64 * (columns as f64 / 2.0 + 0.8 * shape);
-                let per_channel = arithmetic.max(loads).max(4.0 * line.taps.len() as f64) / 0.7;
+                let per_channel = arithmetic.max(loads).max(4.0 * line.taps.len() as f64) / 0.55;
                 cycles += vectors / shape * (per_channel * filter.in_channels as f64 + 20.0)
                     + 2.0 * vectors * columns as f64;
             }
