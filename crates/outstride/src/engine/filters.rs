@@ -30,7 +30,8 @@ impl<T: Real> Filters<T> {
         kernels: &'static Kernels<T>,
         limits: &Limits,
     ) -> Result<Self, Error> {
-        let own = PackedFilter::new(call, Multiplier::Vectors, filter, bias, kernels, limits)?;
+        let form = Form::new(call, kernels.lanes(), Multiplier::Vectors);
+        let own = PackedFilter::new(call, (Multiplier::Vectors, form), filter, bias, kernels, limits)?;
         Ok(Filters { own, for_tiles: None })
     }
 
@@ -63,8 +64,9 @@ impl<T: Real> Filters<T> {
         if groups == call.groups && form == own.form {
             return None;
         }
-        let (call, tiles) = (FilterCall { groups, ..call.clone() }, Multiplier::Tiles(grain));
-        PackedFilter::new(&call, tiles, filter, Some(&own.bias), own.kernels, limits).ok()
+        let call = FilterCall { groups, ..call.clone() };
+        let chosen = (Multiplier::Tiles(grain), form);
+        PackedFilter::new(&call, chosen, filter, Some(&own.bias), own.kernels, limits).ok()
     }
 
     /// The weights that a path reads.

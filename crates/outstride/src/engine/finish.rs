@@ -80,21 +80,25 @@ impl Finish<'_> {
 /// How integer sums become real numbers: `sum · scale + bias`.
 #[derive(Debug)]
 pub(crate) struct Scaling {
-    /// Per output channel.
-    scales: Vec<f32>,
-    bias: Vec<f32>,
+    of_channels: ScaleLists,
     /// Per column of the panels of every packed filter, by what multiplies with it.
-    of_panels: Vec<(Multiplier, PanelScaling)>,
+    of_panels: Vec<(Multiplier, ScaleLists)>,
 }
 
-/// Scales and biases as the bias of a packed filter lies.
+/// Scales and biases, of all output channels or as the bias of a packed filter lies.
 #[derive(Debug)]
-struct PanelScaling {
+struct ScaleLists {
     scales: Vec<f32>,
     bias: Vec<f32>,
 }
 
-/// The scales and biases of some columns.
+impl ScaleLists {
+    fn get(&self, range: Range<usize>) -> Scales<'_> {
+        Scales { scales: &self.scales[range.clone()], bias: &self.bias[range] }
+    }
+}
+
+/// The scales and biases of some channels or columns.
 #[derive(Clone, Copy)]
 pub(crate) struct Scales<'a> {
     scales: &'a [f32],
@@ -121,19 +125,20 @@ impl Scaling {
         filters: impl Iterator<Item = &'a PackedFilter<T>>,
     ) -> Self {
         let of_panels = |filter: &PackedFilter<T>| {
-            (filter.multiplier, PanelScaling { scales: filter.lay_out(&scales), bias: filter.lay_out(&bias) })
+            let lists = ScaleLists { scales: filter.lay_out(&scales), bias: filter.lay_out(&bias) };
+            (filter.multiplier, lists)
         };
-        Scaling { of_panels: filters.map(of_panels).collect(), scales, bias }
+        Scaling { of_panels: filters.map(of_panels).collect(), of_channels: ScaleLists { scales, bias } }
     }
 
     /// The bytes with such a scale and zero point that sums become.
     pub(crate) fn output(&self, scale: f32, zero_point: f32) -> ByteOutput {
-        ByteOutput::new((scale, zero_point), &self.scales, &self.bias)
+        ByteOutput::new((scale, zero_point), &self.of_channels.scales, &self.of_channels.bias)
     }
 
     /// Those of some output channels.
     pub(crate) fn channels(&self, range: Range<usize>) -> Scales<'_> {
-        Scales { scales: &self.scales[range.clone()], bias: &self.bias[range] }
+        self.of_channels.get(range)
     }
 
     /// Those of the columns of a panel of a filter.
@@ -144,8 +149,7 @@ impl Scaling {
         panel: usize,
     ) -> Scales<'_> {
         let of_filter = self.of_panels.iter().find(|(multiplier, _)| *multiplier == filter.multiplier);
-        let (_, of_panels) = of_filter.expect("made for all filters");
-        let range = filter.panel_columns(group, panel);
-        Scales { scales: &of_panels.scales[range.clone()], bias: &of_panels.bias[range] }
+        let (_, lists) = of_filter.expect("made for all filters");
+        lists.get(filter.panel_columns(group, panel))
     }
 }

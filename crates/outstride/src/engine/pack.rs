@@ -47,11 +47,11 @@ pub(crate) struct PackedFilter<T: Real> {
 }
 
 impl<T: Real> PackedFilter<T> {
-    /// Lays out a filter given in canonical order `(G, C/G, M/G, k…)`. If it has more groups than the call has, so many of them are
-    /// joined.
+    /// Lays out a filter given in canonical order `(G, C/G, M/G, k…)`, in a form that was chosen for what multiplies with it. If it
+    /// has more groups than the call has, so many of them are joined.
     pub(crate) fn new<Q: Stored<T>>(
         call: &FilterCall,
-        multiplier: Multiplier,
+        (multiplier, form): (Multiplier, Form),
         filter: &TensorView<'_, Q>,
         bias: Option<&[T]>,
         kernels: &'static Kernels<T>,
@@ -61,7 +61,6 @@ impl<T: Real> PackedFilter<T> {
         let in_channels = call.in_channels / groups;
         let out_channels = call.out_channels / groups;
         let phases = call.phases();
-        let form = Form::new(call, kernels.lanes(), multiplier);
         let group_len = form.group_len(call, kernels.lanes());
         let length = group_len.saturating_mul(groups);
         limits.check_bytes("the packed weights", length, size_of::<T>())?;
@@ -232,40 +231,55 @@ impl<T: Real> PackedFilter<T> {
 
     fn fill<Q: Stored<T>>(&mut self, filter: &TensorView<'_, Q>) {
         let mut weights = std::mem::take(&mut self.weights);
-        let source = filter.data();
-        let strides = filter.strides();
-        let kernel_strides = &strides[3..];
-        let target = weights.as_mut_slice();
         match &self.form {
-            Form::Depthwise => {
-                let kernel = &filter.shape()[3..];
-                for (element, run) in target.chunks_exact_mut(self.groups).enumerate() {
-                    let at = filter.offset() as isize + offset_of(element, kernel, kernel_strides);
-                    for (group, weight) in run.iter_mut().enumerate() {
-                        *weight = source[(at + group as isize * strides[0]) as usize].widen();
-                    }
-                }
-            }
+            Form::Depthwise => self.fill_depthwise(filter, weights.as_mut_slice()),
             Form::Panels(panels) => {
-                for group in 0..self.groups {
+                for (group, weights) in weights.as_mut_slice().chunks_exact_mut(self.group_len).enumerate() {
                     for panel in &panels.panels {
-                        let width = panel.vectors * self.kernels.lanes();
-                        let start = group * self.group_len + panel.offset;
-                        for tap in 0..panel.taps() {
-                            let deltas = panel.deltas_of(tap);
-                            let rows = &mut target[start + tap * self.in_channels * width..];
-                            for segment in panels.segments(panel) {
-                                let phase = self.phase(segment.phase);
-                                if let Some(kernel) = kernel_offset(&phase, &deltas, kernel_strides) {
-                                    self.fill_segment(filter, group, kernel, segment, rows, width);
-                                }
-                            }
-                        }
+                        self.fill_panel(
+                            filter,
+                            group,
+                            panel,
+                            panels.segments(panel),
+                            &mut weights[panel.offset..],
+                        );
                     }
                 }
             }
         }
         self.weights = weights;
+    }
+
+    /// Lays out the weights of a depthwise filter, one per group at every kernel element.
+    fn fill_depthwise<Q: Stored<T>>(&self, filter: &TensorView<'_, Q>, weights: &mut [T]) {
+        let (kernel, strides) = (&filter.shape()[3..], filter.strides());
+        for (element, run) in weights.chunks_exact_mut(self.groups).enumerate() {
+            let at = filter.offset() as isize + offset_of(element, kernel, &strides[3..]);
+            for (group, weight) in run.iter_mut().enumerate() {
+                *weight = filter.data()[(at + group as isize * strides[0]) as usize].widen();
+            }
+        }
+    }
+
+    /// Lays out the weights of a panel in a group, tap by tap.
+    fn fill_panel<Q: Stored<T>>(
+        &self,
+        filter: &TensorView<'_, Q>,
+        group: usize,
+        panel: &Panel,
+        segments: &[Segment],
+        weights: &mut [T],
+    ) {
+        let width = panel.vectors * self.kernels.lanes();
+        for (tap, rows) in weights.chunks_exact_mut(self.in_channels * width).take(panel.taps()).enumerate() {
+            let deltas = panel.deltas_of(tap);
+            for segment in segments {
+                let phase = self.phase(segment.phase);
+                if let Some(kernel) = kernel_offset(&phase, &deltas, &filter.strides()[3..]) {
+                    self.fill_segment(filter, group, kernel, segment, rows, width);
+                }
+            }
+        }
     }
 
     /// Lays out the weights of a segment at one kernel element, one row of so many columns per channel.
@@ -281,7 +295,7 @@ impl<T: Real> PackedFilter<T> {
         let strides = filter.strides();
         let (each_in, each_out) = (self.in_channels / self.joined, self.out_channels / self.joined);
         let last = segment.first_channel + segment.channels;
-        for (channel, row) in rows.chunks_exact_mut(width).enumerate().take(self.in_channels) {
+        for (channel, row) in rows.chunks_exact_mut(width).enumerate() {
             let (of_joined, within) = (channel / each_in, channel % each_in);
             let made = of_joined * each_out..(of_joined + 1) * each_out;
             let base = filter.offset() as isize
