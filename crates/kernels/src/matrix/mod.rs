@@ -249,8 +249,9 @@ pub(crate) type CopyKernel<Q, R> = unsafe fn(*const Q, isize, usize, usize, *mut
 /// See [`MatrixSession::turn_rows`].
 pub(crate) type TurnKernel<Q, R> = unsafe fn(*const Q, &[isize], usize, *mut u16, usize) -> R;
 
-/// See [`MatrixSession::split`].
-pub(crate) type SplitKernel = unsafe fn(*const f32, usize, *mut u16, usize) -> bool;
+/// As [`CopyKernel`], given from a part to the next as well.
+pub(crate) type SplitKernel =
+    unsafe fn(*const f32, isize, usize, usize, *mut u16, (usize, usize), usize) -> bool;
 
 /// The most columns of [rows that are finished](FinishedRows).
 pub const FINISHED_COLUMNS: usize = 32;
@@ -288,13 +289,18 @@ pub struct PartRows<'a> {
     pub pitch: usize,
     /// From a row's channels to those behind them.
     pub step: usize,
+    /// Into how many parts numbers are cut; 1 for those that tiles hold as they are.
+    pub parts: usize,
+    /// From a part of a row to the next.
+    pub part_stride: usize,
 }
 
 impl PartRows<'_> {
     /// Whether there is room for so many rows of so many steps each.
     fn hold(&self, rows: usize, steps: usize) -> bool {
+        let last_part = self.parts.saturating_sub(1) * self.part_stride;
         rows == 0
             || steps == 0
-            || self.memory.len() >= (rows - 1) * self.pitch + (steps - 1) * self.step + PART_ROW
+            || self.memory.len() >= (rows - 1) * self.pitch + (steps - 1) * self.step + last_part + PART_ROW
     }
 }

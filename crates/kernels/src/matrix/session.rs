@@ -72,19 +72,20 @@ impl MatrixSession {
     pub fn split(&self, parts: usize, source: &[f32], target: &mut [u16], stride: usize) -> bool {
         let rows = source.len() / PART_ROW;
         assert!(rows == 0 || target.len() >= (parts - 1) * stride + rows * PART_ROW);
+        let (split, memory) = (self.parts().split[parts - 1], target.as_mut_ptr());
         // SAFETY: the session has the instructions; the target was just checked.
-        unsafe { (self.parts().split[parts - 1])(source.as_ptr(), rows, target.as_mut_ptr(), stride) }
+        unsafe { split(source.as_ptr(), PART_ROW as isize, rows, PART_ROW, memory, (PART_ROW, 0), stride) }
     }
 
-    /// Copies inputs that tiles hold as they are, 16-bit floats and bytes, to rows of [`PART_ROW`] or [`BYTE_ROW`] channels,
+    /// Copies inputs, 16-bit floats, bytes, or f32 that are cut into parts, to rows of [`PART_ROW`] or [`BYTE_ROW`] channels,
     /// as many steps of them as there are channels for: at each of `count` positions, `stride` elements apart from index `first` on,
     /// `channels` channels side by side. Behind them are zeros, or anything for bytes, which hold the
-    /// [zero byte](Self::zero_byte) in place of the zero point. Returns whether a bf16 other than zero was
+    /// [zero byte](Self::zero_byte) in place of the zero point. Returns whether a bf16 or f32 other than zero was
     /// [tiny](super::TINY).
     ///
     /// # Panics
     ///
-    /// If the source is of another type, an element would lie outside it, or the target is too short.
+    /// If the source is of another type, an element would lie outside it, there are not that many parts, or the target is too short.
     pub fn copy_rows(
         &self,
         source: &Source<'_, f32>,
@@ -94,11 +95,17 @@ impl MatrixSession {
         channels: usize,
         target: PartRows<'_>,
     ) -> bool {
-        assert!(target.hold(count, channels.div_ceil(row_channels(source.dtype()))));
+        let is_cut = source.dtype() == DType::F32;
+        let row_channels = if is_cut { PART_ROW } else { row_channels(source.dtype()) };
+        assert!(target.hold(count, channels.div_ceil(row_channels)));
         let from = source.strided_runs(first, stride, count, channels);
         let (memory, distances) = (target.memory.as_mut_ptr(), (target.pitch, target.step));
         // SAFETY: the session has the instructions; all positions are inside the source, and the target was just checked.
         unsafe {
+            if is_cut {
+                let split = self.parts().split[target.parts - 1];
+                return split(from.cast(), stride, count, channels, memory, distances, target.part_stride);
+            }
             if !are_bytes(source.dtype()) {
                 let tiny = (self.parts().copy_rows)(from.cast(), stride, count, channels, memory, distances);
                 // No f16 is.

@@ -3,46 +3,55 @@
 use std::arch::x86_64::*;
 
 use super::super::avx512::{Avx512F32, below};
+use super::super::finish::first_lanes;
 use crate::matrix::{PART_ROW, TINY, VANISHING};
 use crate::transpose::turned;
 
-/// Cuts rows of 32 numbers into parts: `target[part · stride + row · 32 + column]`. Returns whether a number other than
-/// zero was [tiny](crate::matrix::TINY).
+/// As [`copy_rows`], but cuts numbers into parts, each `part` behind the one before.
 ///
 /// # Safety
 ///
-/// The CPU must have AVX-512 with BF16; all rows must be readable and all parts writable.
+/// The CPU must have AVX-512 with BF16; all positions must be readable, and as many rows of all parts writable.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]
 pub(super) unsafe fn split<const PARTS: usize>(
     source: *const f32,
-    rows: usize,
+    stride: isize,
+    count: usize,
+    channels: usize,
     target: *mut u16,
-    stride: usize,
+    (pitch, step): (usize, usize),
+    part: usize,
 ) -> bool {
     let magnitude = _mm512_set1_epi32(i32::MAX);
     let one = _mm512_set1_epi32(1);
     let tiny = _mm512_set1_epi32(TINY.to_bits() as i32 - 1);
     let mut found = 0;
-    for row in 0..rows {
-        // SAFETY: the caller vouches for the rows.
-        let mut halves = unsafe {
-            let source = source.add(row * PART_ROW);
-            [_mm512_loadu_ps(source), _mm512_loadu_ps(source.add(16))]
-        };
-        for half in halves {
-            // Less one, zero is the largest of all.
-            let bits = _mm512_sub_epi32(_mm512_and_si512(_mm512_castps_si512(half), magnitude), one);
-            found |= _mm512_cmplt_epu32_mask(bits, tiny);
-        }
-        for part in 0..PARTS {
-            let rounded = halves.map(|half| _mm512_cvtneps_pbh(half));
-            for (half, rounded) in halves.iter_mut().zip(rounded) {
-                *half = _mm512_sub_ps(*half, _mm512_cvtpbh_ps(rounded));
+    for position in 0..count {
+        for (number, first) in (0..channels).step_by(PART_ROW).enumerate() {
+            let [low, high] = first_lanes(channels - first);
+            // SAFETY: the caller vouches for the channels of the position; the masks leave out others.
+            let mut halves = unsafe {
+                let from = source.offset(position as isize * stride).add(first);
+                [_mm512_maskz_loadu_ps(low, from), _mm512_maskz_loadu_ps(high, from.wrapping_add(16))]
+            };
+            for half in halves {
+                // Less one, zero is the largest of all.
+                let bits = _mm512_sub_epi32(_mm512_and_si512(_mm512_castps_si512(half), magnitude), one);
+                found |= _mm512_cmplt_epu32_mask(bits, tiny);
             }
-            for (half, rounded) in rounded.into_iter().enumerate() {
-                let to = target.wrapping_add(part * stride + row * PART_ROW + half * 16);
-                // SAFETY: both are 32 bytes of plain bits; the caller vouches for the target.
-                unsafe { _mm256_storeu_si256(to.cast(), std::mem::transmute::<__m256bh, __m256i>(rounded)) };
+            let row = target.wrapping_add(position * pitch + number * step);
+            for number in 0..PARTS {
+                let rounded = halves.map(|half| _mm512_cvtneps_pbh(half));
+                for (half, rounded) in halves.iter_mut().zip(rounded) {
+                    *half = _mm512_sub_ps(*half, _mm512_cvtpbh_ps(rounded));
+                }
+                for (half, rounded) in rounded.into_iter().enumerate() {
+                    let to = row.wrapping_add(number * part + half * 16);
+                    // SAFETY: both are 32 bytes of plain bits; the caller vouches for the target.
+                    unsafe {
+                        _mm256_storeu_si256(to.cast(), std::mem::transmute::<__m256bh, __m256i>(rounded));
+                    }
+                }
             }
         }
     }

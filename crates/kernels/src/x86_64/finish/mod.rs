@@ -131,7 +131,7 @@ impl<const BOUNDED: bool> Steps for AddBias<BOUNDED> {
 
 /// The first `count` lanes of two vectors.
 #[inline(always)]
-fn first_lanes(count: usize) -> [__mmask16; 2] {
+pub(super) fn first_lanes(count: usize) -> [__mmask16; 2] {
     let mask = below(count);
     [mask as __mmask16, (mask >> 16) as __mmask16]
 }

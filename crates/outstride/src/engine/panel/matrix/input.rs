@@ -54,9 +54,11 @@ impl<'a> PartsInput<'a> {
         let part_stride = (positions + TILE_ROWS) * PART_ROW;
         let (count, row_channels) = (problem.filter.grain().parts(), problem.filter.grain().row_channels());
         let step_len = count * part_stride;
-        // What is side by side and stays as it is, is best read all at once.
-        let is_copied = problem.filter.grain().holds(problem.x.dtype());
-        let together = is_copied && problem.x_channel_stride == 1;
+        // What is side by side is best read all at once. Other numbers than f32 must become such before they can be cut.
+        let is_beside = problem.x_channel_stride == 1;
+        let is_cut = is_beside && problem.x.as_computed().is_some();
+        let is_copied = is_cut || problem.filter.grain().holds(problem.x.dtype());
+        let together = is_copied && is_beside;
         let channels_at_once = if together { channels.next_multiple_of(row_channels) } else { row_channels };
         let len_at_once = channels_at_once / row_channels * step_len;
         let PartsScratch { whole, parts, tiny } = scratch;
@@ -68,7 +70,7 @@ impl<'a> PartsInput<'a> {
                 let block =
                     Block { problem, group, first, channels: there, needed, strides: &element_strides };
                 *tiny |= match T::as_f32_source(&problem.x) {
-                    Some(x) if is_copied => block.copy(x, session, parts, step_len),
+                    Some(x) if is_copied => block.copy(x, session, parts, (count, part_stride)),
                     _ => block.split(count, session, whole.any(positions * PART_ROW), parts, part_stride),
                 };
             }
@@ -137,21 +139,30 @@ impl<T: Real> Block<'_, T> {
         T::as_f32(whole).is_some_and(|whole| session.split(parts, whole, target, part_stride))
     }
 
-    /// Copies numbers that tiles hold as they are, and outside the input what stands for zero. Returns whether some are tiny.
-    fn copy(&self, x: &Source<'_, f32>, session: &MatrixSession, target: &mut [u16], step: usize) -> bool {
+    /// Copies numbers that tiles hold as they are, or that are side by side and cut on their way, and outside the input what stands
+    /// for zero, given how many parts there are and how far it is from one to the next. Returns whether some are tiny.
+    fn copy(
+        &self,
+        x: &Source<'_, f32>,
+        session: &MatrixSession,
+        target: &mut [u16],
+        parts: (usize, usize),
+    ) -> bool {
         let along = self.problem.axes[self.needed.len() - 1].x_stride;
+        fn rows(memory: &mut [u16], pitch: usize, (parts, part_stride): (usize, usize)) -> PartRows<'_> {
+            PartRows { memory, pitch, step: parts * part_stride, parts, part_stride }
+        }
         let mut tiny = false;
         let row = |from: isize, distances: &[isize], count: usize, target: &mut [u16], pitch: usize| {
             tiny |= if self.problem.x_channel_stride == 1 {
-                let rows = PartRows { memory: target, pitch, step };
-                session.copy_rows(x, from, along, count, self.channels, rows)
+                session.copy_rows(x, from, along, count, self.channels, rows(target, pitch, parts))
             } else if along == 1 {
-                session.turn_rows(x, from, distances, count, PartRows { memory: target, pitch, step })
+                session.turn_rows(x, from, distances, count, rows(target, pitch, parts))
             } else {
                 (0..count).fold(false, |tiny, position| {
                     let memory = &mut target[position * pitch..];
                     let from = from + position as isize * along;
-                    tiny | session.turn_rows(x, from, distances, 1, PartRows { memory, pitch, step })
+                    tiny | session.turn_rows(x, from, distances, 1, rows(memory, pitch, parts))
                 })
             };
         };
@@ -159,13 +170,14 @@ impl<T: Real> Block<'_, T> {
             Grain::Pieces(_) => 0,
             Grain::Bytes { .. } => session.zero_byte(x) as u8,
         };
-        let fill = fill_of_steps(u16::from_ne_bytes([zero, zero]), step);
+        let fill = fill_of_parts(u16::from_ne_bytes([zero, zero]), parts.1);
         copy_block(self.problem, self.begin(), self.channels, self.needed, self.strides, (target, fill), row);
         tiny
     }
 }
 
-/// Fills the rows of a position, as many as there are steps. Rows are whole, whether or not there are that many channels.
-fn fill_of_steps(outside: u16, step: usize) -> impl Fn(&mut [u16]) {
-    move |target| target.chunks_mut(step).for_each(|rows| rows[..PART_ROW].fill(outside))
+/// Fills the rows of a position, as many as there are parts of all steps. Rows are whole, whether or not there are that many
+/// channels.
+fn fill_of_parts(outside: u16, part_stride: usize) -> impl Fn(&mut [u16]) {
+    move |target| target.chunks_mut(part_stride).for_each(|rows| rows[..PART_ROW].fill(outside))
 }
