@@ -67,11 +67,20 @@ impl<'a> PartsInput<'a> {
             for (number, parts) in parts.chunks_exact_mut(len_at_once.max(1)).enumerate() {
                 let first = number * channels_at_once;
                 let there = channels_at_once.min(channels - first);
-                let block =
-                    Block { problem, group, first, channels: there, needed, strides: &element_strides };
+                let strides = &element_strides;
+                let block = Block {
+                    problem,
+                    group,
+                    first,
+                    channels: there,
+                    needed,
+                    strides,
+                    parts: count,
+                    part_stride,
+                };
                 *tiny |= match T::as_f32_source(&problem.x) {
-                    Some(x) if is_copied => block.copy(x, session, parts, (count, part_stride)),
-                    _ => block.split(count, session, whole.any(positions * PART_ROW), parts, part_stride),
+                    Some(x) if is_copied => block.copy(x, session, parts),
+                    _ => block.split(session, whole.any(positions * PART_ROW), parts),
                 };
             }
             for part in parts.chunks_exact_mut(part_stride) {
@@ -110,6 +119,9 @@ struct Block<'a, T: Real> {
     needed: &'a [Span],
     /// Between positions, in elements.
     strides: &'a [isize],
+    parts: usize,
+    /// From a part to the next, in elements.
+    part_stride: usize,
 }
 
 impl<T: Real> Block<'_, T> {
@@ -119,15 +131,14 @@ impl<T: Real> Block<'_, T> {
         self.problem.x_group(self.group).wrapping_add_signed(distance)
     }
 
+    /// The rows of some positions, from the first on.
+    fn rows<'m>(&self, memory: &'m mut [u16], pitch: usize) -> PartRows<'m> {
+        let (parts, part_stride) = (self.parts, self.part_stride);
+        PartRows { memory, pitch, step: parts * part_stride, parts, part_stride }
+    }
+
     /// Copies numbers and cuts them into parts. Returns whether some are tiny.
-    fn split(
-        &self,
-        parts: usize,
-        session: &MatrixSession,
-        whole: &mut [T],
-        target: &mut [u16],
-        part_stride: usize,
-    ) -> bool {
+    fn split(&self, session: &MatrixSession, whole: &mut [T], target: &mut [u16]) -> bool {
         if self.channels < PART_ROW {
             whole.fill(T::default());
         }
@@ -136,33 +147,24 @@ impl<T: Real> Block<'_, T> {
         };
         let fill = |target: &mut [T]| target[..self.channels].fill(T::default());
         copy_block(self.problem, self.begin(), self.channels, self.needed, self.strides, (whole, fill), row);
-        T::as_f32(whole).is_some_and(|whole| session.split(parts, whole, target, part_stride))
+        T::as_f32(whole).is_some_and(|whole| session.split(self.parts, whole, target, self.part_stride))
     }
 
     /// Copies numbers that tiles hold as they are, or that are side by side and cut on their way, and outside the input what stands
-    /// for zero, given how many parts there are and how far it is from one to the next. Returns whether some are tiny.
-    fn copy(
-        &self,
-        x: &Source<'_, f32>,
-        session: &MatrixSession,
-        target: &mut [u16],
-        parts: (usize, usize),
-    ) -> bool {
+    /// for zero. Returns whether some are tiny.
+    fn copy(&self, x: &Source<'_, f32>, session: &MatrixSession, target: &mut [u16]) -> bool {
         let along = self.problem.axes[self.needed.len() - 1].x_stride;
-        fn rows(memory: &mut [u16], pitch: usize, (parts, part_stride): (usize, usize)) -> PartRows<'_> {
-            PartRows { memory, pitch, step: parts * part_stride, parts, part_stride }
-        }
         let mut tiny = false;
         let row = |from: isize, distances: &[isize], count: usize, target: &mut [u16], pitch: usize| {
             tiny |= if self.problem.x_channel_stride == 1 {
-                session.copy_rows(x, from, along, count, self.channels, rows(target, pitch, parts))
+                session.copy_rows(x, from, along, count, self.channels, self.rows(target, pitch))
             } else if along == 1 {
-                session.turn_rows(x, from, distances, count, rows(target, pitch, parts))
+                session.turn_rows(x, from, distances, count, self.rows(target, pitch))
             } else {
                 (0..count).fold(false, |tiny, position| {
                     let memory = &mut target[position * pitch..];
                     let from = from + position as isize * along;
-                    tiny | session.turn_rows(x, from, distances, 1, rows(memory, pitch, parts))
+                    tiny | session.turn_rows(x, from, distances, 1, self.rows(memory, pitch))
                 })
             };
         };
@@ -170,7 +172,7 @@ impl<T: Real> Block<'_, T> {
             Grain::Pieces(_) => 0,
             Grain::Bytes { .. } => session.zero_byte(x) as u8,
         };
-        let fill = fill_of_parts(u16::from_ne_bytes([zero, zero]), parts.1);
+        let fill = fill_of_parts(u16::from_ne_bytes([zero, zero]), self.part_stride);
         copy_block(self.problem, self.begin(), self.channels, self.needed, self.strides, (target, fill), row);
         tiny
     }
