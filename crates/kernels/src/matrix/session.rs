@@ -63,18 +63,40 @@ impl MatrixSession {
         &by_columns[column_tiles - 1]
     }
 
-    /// Cuts rows of [`PART_ROW`] numbers into so many parts, `[part][row][channel]` with `stride` elements from part to
-    /// part. Returns whether a number other than zero was [tiny](super::TINY).
+    /// As [`copy_rows`](Self::copy_rows), of f32 from the first one on.
     ///
     /// # Panics
     ///
-    /// If the target is too short, or there are not that many parts.
-    pub fn split(&self, parts: usize, source: &[f32], target: &mut [u16], stride: usize) -> bool {
-        let rows = source.len() / PART_ROW;
-        assert!(rows == 0 || target.len() >= (parts - 1) * stride + rows * PART_ROW);
-        let (split, memory) = (self.parts().split[parts - 1], target.as_mut_ptr());
-        // SAFETY: the session has the instructions; the target was just checked.
-        unsafe { split(source.as_ptr(), PART_ROW as isize, rows, PART_ROW, memory, (PART_ROW, 0), stride) }
+    /// As [`copy_rows`](Self::copy_rows).
+    pub fn cut_rows(
+        &self,
+        source: &[f32],
+        stride: usize,
+        count: usize,
+        channels: usize,
+        target: PartRows<'_>,
+    ) -> bool {
+        assert!(count == 0 || source.len() >= (count - 1) * stride + channels);
+        assert!(target.hold(count, channels.div_ceil(PART_ROW)));
+        // SAFETY: both were just checked.
+        unsafe { self.cut(source.as_ptr(), stride as isize, count, channels, target) }
+    }
+
+    /// # Safety
+    ///
+    /// All positions must be readable, and the target hold them.
+    unsafe fn cut(
+        &self,
+        from: *const f32,
+        stride: isize,
+        count: usize,
+        channels: usize,
+        target: PartRows<'_>,
+    ) -> bool {
+        let split = self.parts().split[target.parts - 1];
+        let (memory, distances) = (target.memory.as_mut_ptr(), (target.pitch, target.step));
+        // SAFETY: the session has the instructions; the caller vouches for the rest.
+        unsafe { split(from, stride, count, channels, memory, distances, target.part_stride) }
     }
 
     /// Copies inputs, 16-bit floats, bytes, or f32 that are cut into parts, to rows of [`PART_ROW`] or [`BYTE_ROW`] channels,
@@ -99,13 +121,13 @@ impl MatrixSession {
         let row_channels = if is_cut { PART_ROW } else { row_channels(source.dtype()) };
         assert!(target.hold(count, channels.div_ceil(row_channels)));
         let from = source.strided_runs(first, stride, count, channels);
+        if is_cut {
+            // SAFETY: all positions are inside the source, and the target was just checked.
+            return unsafe { self.cut(from.cast(), stride, count, channels, target) };
+        }
         let (memory, distances) = (target.memory.as_mut_ptr(), (target.pitch, target.step));
         // SAFETY: the session has the instructions; all positions are inside the source, and the target was just checked.
         unsafe {
-            if is_cut {
-                let split = self.parts().split[target.parts - 1];
-                return split(from.cast(), stride, count, channels, memory, distances, target.part_stride);
-            }
             if !are_bytes(source.dtype()) {
                 let tiny = (self.parts().copy_rows)(from.cast(), stride, count, channels, memory, distances);
                 // No f16 is.

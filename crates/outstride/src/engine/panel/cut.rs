@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-use outstride_kernels::{PART_ROW, Real, TILE_ROWS};
+use outstride_kernels::{Real, TILE_ROWS};
 
 use super::super::axis::{EngineAxis, Span};
 use super::super::boxes::{Boxes, Workers};
 use super::super::channels;
 use super::super::pack::PackedFilter;
 use super::bundle::Bundle;
-use super::matrix::{self, RowBlocks, parts_len};
+use super::matrix::{self, RowBlocks, line_len, parts_len};
 use super::planes::Stretches;
 use super::rows::{KeptPositions, Strips};
 use super::sums::PanelGroup;
@@ -175,7 +175,7 @@ impl PanelPlan {
             Arithmetic::Vectors if self.in_place => 0,
             Arithmetic::Vectors => input * self.blocks.size * self.blocks.iter().len() * size_of::<T>(),
             Arithmetic::Tiles => {
-                parts_len(input, filter) * size_of::<u16>() + input * PART_ROW * size_of::<T>()
+                parts_len(input, filter) * size_of::<u16>() + line_len(filter) * size_of::<T>()
             }
             Arithmetic::Winograd => {
                 (input + self.points_of_box(&spans)) * filter.in_channels * size_of::<T>()

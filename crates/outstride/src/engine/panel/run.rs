@@ -120,7 +120,7 @@ impl PanelPlan {
         };
         let Scratch { input, sums, parts, tiny_parts, positions: kept, .. } = scratch;
         let needed = self.needed(&problem.axes, &task.spans);
-        let scratch = (PartsScratch { whole: input, parts, tiny: tiny_parts }, task.input);
+        let scratch = (PartsScratch { line: input, parts, tiny: tiny_parts }, task.input);
         let input = PartsInput::copied(problem, task.group, &needed, &self.order, &session, scratch);
         let mut known = None;
         for bundle in self.bundles.iter() {

@@ -24,8 +24,8 @@ pub(in crate::engine::panel) struct PartsInput<'a> {
 
 /// The memory that it takes.
 pub(in crate::engine::panel) struct PartsScratch<'a, T> {
-    /// For numbers that are not yet cut.
-    pub(in crate::engine::panel) whole: &'a mut Kept<T>,
+    /// For some positions that are not yet cut.
+    pub(in crate::engine::panel) line: &'a mut Kept<T>,
     pub(in crate::engine::panel) parts: &'a mut Kept<u16>,
     /// Whether some numbers of the parts are tiny.
     pub(in crate::engine::panel) tiny: &'a mut bool,
@@ -35,6 +35,12 @@ pub(in crate::engine::panel) struct PartsScratch<'a, T> {
 pub(in crate::engine::panel) fn parts_len<T: Real>(positions: usize, filter: &PackedFilter<T>) -> usize {
     let grain = filter.grain();
     filter.in_channels.div_ceil(grain.row_channels()) * grain.parts() * (positions + TILE_ROWS) * PART_ROW
+}
+
+/// Elements of positions that become f32 together before they are cut: they stay in the first-level cache.
+pub(in crate::engine::panel) fn line_len<T: Real>(filter: &PackedFilter<T>) -> usize {
+    const LINE: usize = 1 << 12;
+    filter.in_channels.max(LINE)
 }
 
 impl<'a> PartsInput<'a> {
@@ -54,16 +60,14 @@ impl<'a> PartsInput<'a> {
         let part_stride = (positions + TILE_ROWS) * PART_ROW;
         let (count, row_channels) = (problem.filter.grain().parts(), problem.filter.grain().row_channels());
         let step_len = count * part_stride;
-        // What is side by side is best read all at once. Other numbers than f32 must become such before they can be cut.
+        // What is side by side is best read all at once.
         let is_beside = problem.x_channel_stride == 1;
-        let is_cut = is_beside && problem.x.as_computed().is_some();
-        let is_copied = is_cut || problem.filter.grain().holds(problem.x.dtype());
-        let together = is_copied && is_beside;
-        let channels_at_once = if together { channels.next_multiple_of(row_channels) } else { row_channels };
+        let channels_at_once = if is_beside { channels.next_multiple_of(row_channels) } else { row_channels };
         let len_at_once = channels_at_once / row_channels * step_len;
-        let PartsScratch { whole, parts, tiny } = scratch;
+        let PartsScratch { line, parts, tiny } = scratch;
         let parts = parts.of(whose, parts_len(positions, problem.filter), |parts| {
             *tiny = false;
+            let line = line.any(line_len(problem.filter));
             for (number, parts) in parts.chunks_exact_mut(len_at_once.max(1)).enumerate() {
                 let first = number * channels_at_once;
                 let there = channels_at_once.min(channels - first);
@@ -78,10 +82,7 @@ impl<'a> PartsInput<'a> {
                     parts: count,
                     part_stride,
                 };
-                *tiny |= match T::as_f32_source(&problem.x) {
-                    Some(x) if is_copied => block.copy(x, session, parts),
-                    _ => block.split(session, whole.any(positions * PART_ROW), parts),
-                };
+                *tiny |= block.copy(session, line, parts);
             }
             for part in parts.chunks_exact_mut(part_stride) {
                 part[positions * PART_ROW..].fill(0);
@@ -137,43 +138,73 @@ impl<T: Real> Block<'_, T> {
         PartRows { memory, pitch, step: parts * part_stride, parts, part_stride }
     }
 
-    /// Copies numbers and cuts them into parts. Returns whether some are tiny.
-    fn split(&self, session: &MatrixSession, whole: &mut [T], target: &mut [u16]) -> bool {
-        if self.channels < PART_ROW {
-            whole.fill(T::default());
-        }
-        let row = |from: isize, distances: &[isize], count: usize, target: &mut [T], pitch: usize| {
-            copy_row(self.problem, from, distances, count, target, pitch);
-        };
-        let fill = |target: &mut [T]| target[..self.channels].fill(T::default());
-        copy_block(self.problem, self.begin(), self.channels, self.needed, self.strides, (whole, fill), row);
-        T::as_f32(whole).is_some_and(|whole| session.split(self.parts, whole, target, self.part_stride))
-    }
-
-    /// Copies numbers that tiles hold as they are, or that are side by side and cut on their way, and outside the input what stands
-    /// for zero. Returns whether some are tiny.
-    fn copy(&self, x: &Source<'_, f32>, session: &MatrixSession, target: &mut [u16]) -> bool {
-        let along = self.problem.axes[self.needed.len() - 1].x_stride;
+    /// Copies numbers as tiles hold them, and outside the input what stands for zero. Returns whether some are tiny.
+    fn copy(&self, session: &MatrixSession, line: &mut [T], target: &mut [u16]) -> bool {
+        let grain = self.problem.filter.grain();
+        let is_beside = self.problem.x_channel_stride == 1;
+        // Other numbers than f32 become such before they are cut, and so do those that are not side by side.
+        let is_cut_at_once = is_beside && self.problem.x.as_computed().is_some();
+        let at_once = T::as_f32_source(&self.problem.x).filter(|x| is_cut_at_once || grain.holds(x.dtype()));
         let mut tiny = false;
         let row = |from: isize, distances: &[isize], count: usize, target: &mut [u16], pitch: usize| {
-            tiny |= if self.problem.x_channel_stride == 1 {
-                session.copy_rows(x, from, along, count, self.channels, self.rows(target, pitch))
-            } else if along == 1 {
-                session.turn_rows(x, from, distances, count, self.rows(target, pitch))
-            } else {
-                (0..count).fold(false, |tiny, position| {
-                    let memory = &mut target[position * pitch..];
-                    let from = from + position as isize * along;
-                    tiny | session.turn_rows(x, from, distances, 1, self.rows(memory, pitch))
-                })
+            tiny |= match at_once {
+                Some(x) if is_beside => {
+                    session.copy_rows(x, from, self.along(), count, self.channels, self.rows(target, pitch))
+                }
+                Some(x) => self.turn_row(x, session, (from, distances, count), (target, pitch)),
+                None => self.cut_row(session, line, (from, distances, count), (target, pitch)),
             };
         };
-        let zero = match self.problem.filter.grain() {
-            Grain::Pieces(_) => 0,
-            Grain::Bytes { .. } => session.zero_byte(x) as u8,
+        let zero = match (grain, at_once) {
+            (Grain::Bytes { .. }, Some(x)) => session.zero_byte(x) as u8,
+            _ => 0,
         };
         let fill = fill_of_parts(u16::from_ne_bytes([zero, zero]), self.part_stride);
         copy_block(self.problem, self.begin(), self.channels, self.needed, self.strides, (target, fill), row);
+        tiny
+    }
+
+    /// From a position of a row to the next, in the input.
+    fn along(&self) -> isize {
+        self.problem.axes[self.needed.len() - 1].x_stride
+    }
+
+    /// Copies a row of positions that are side by side, or else one by one.
+    fn turn_row(
+        &self,
+        x: &Source<'_, f32>,
+        session: &MatrixSession,
+        (from, distances, count): (isize, &[isize], usize),
+        (target, pitch): (&mut [u16], usize),
+    ) -> bool {
+        let along = self.along();
+        if along == 1 {
+            return session.turn_rows(x, from, distances, count, self.rows(target, pitch));
+        }
+        (0..count).fold(false, |tiny, position| {
+            let memory = &mut target[position * pitch..];
+            let from = from + position as isize * along;
+            tiny | session.turn_rows(x, from, distances, 1, self.rows(memory, pitch))
+        })
+    }
+
+    /// Cuts a row of positions, as many at a time as a line holds.
+    fn cut_row(
+        &self,
+        session: &MatrixSession,
+        line: &mut [T],
+        (from, distances, count): (isize, &[isize], usize),
+        (target, pitch): (&mut [u16], usize),
+    ) -> bool {
+        let at_once = line.len() / self.channels.max(1);
+        let mut tiny = false;
+        for first in (0..count).step_by(at_once) {
+            let (from, count) = (from + first as isize * self.along(), at_once.min(count - first));
+            copy_row(self.problem, from, distances, count, line, self.channels);
+            let rows = self.rows(&mut target[first * pitch..], pitch);
+            tiny |= T::as_f32(line)
+                .is_some_and(|line| session.cut_rows(line, self.channels, count, self.channels, rows));
+        }
         tiny
     }
 }

@@ -23,7 +23,7 @@ use super::bundle::Member;
 use super::run::Site;
 use super::store::PositionStore;
 use super::sums::{PanelGroup, Prepared};
-pub(super) use input::{PartsInput, PartsScratch, parts_len};
+pub(super) use input::{PartsInput, PartsScratch, line_len, parts_len};
 use room::Room;
 use row_blocks::MemberBlocks;
 pub(super) use row_blocks::{Blocks, RowBlocks, Rows};
