@@ -81,6 +81,18 @@ fn larger_layers_equal_the_reference() {
     assert!(far > 20, "only {far} layers had taps far from each other");
 }
 
+/// Too large for one box, and cut where blocks of rows end.
+#[test]
+fn large_batches_equal_the_reference() {
+    let mut numbers = Numbers(0xba7c4);
+    for (batch, out_channels) in [(64, 32), (96, 32), (64, 20)] {
+        let mut layer = Layer::draw(&mut numbers, 0);
+        layer.become_batch(batch, 1000, out_channels);
+        check::<f32>(&mut numbers, &layer, None);
+        check::<bf16>(&mut numbers, &layer, None);
+    }
+}
+
 #[test]
 fn non_finite_values_stay_where_they_belong() {
     let mut numbers = Numbers(0xface);

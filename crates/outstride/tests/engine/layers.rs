@@ -43,6 +43,9 @@ impl Numbers {
     }
 }
 
+/// Samples that fill blocks of rows, or nearly so.
+const LARGE_BATCHES: [usize; 3] = [32, 64, 95];
+
 /// A layer in either data layout.
 #[derive(Clone, Debug)]
 pub(crate) struct Layer {
@@ -84,7 +87,11 @@ impl Layer {
         let (in_channels, out_channels) = (channels(numbers) * groups, channels(numbers) * groups);
         let mut layer = Layer {
             // Large batches of small maps are computed in an order of their own.
-            batch: if scale > 0 && numbers.below(6) == 0 { 64 } else { 1 + numbers.below(3) },
+            batch: if scale > 0 && numbers.below(6) == 0 {
+                numbers.pick(&LARGE_BATCHES)
+            } else {
+                1 + numbers.below(3)
+            },
             groups,
             in_channels,
             out_channels,
@@ -96,7 +103,7 @@ impl Layer {
         let longest = [6, if rank == 1 { 150 } else { 40 }][scale.min(1)];
         while layer.axes.len() < rank {
             let size = match layer.batch {
-                64 => 3,
+                batch if LARGE_BATCHES.contains(&batch) => 3,
                 _ if layer.axes.len() + 1 == rank => longest,
                 _ => 5,
             };
@@ -161,6 +168,21 @@ impl Layer {
             out_channels,
             axes: vec![axis; 2],
             output_padding: vec![0; 2],
+            pads_end: vec![1; 2],
+            channels_first: self.channels_first,
+        };
+    }
+
+    /// Turns the layer into one of many small maps.
+    pub(crate) fn become_batch(&mut self, batch: usize, in_channels: usize, out_channels: usize) {
+        let axis = Axis { input: 3, kernel: 3, stride: 2, dilation: 1, output: 6, pad_begin: 1 };
+        *self = Layer {
+            batch,
+            groups: 1,
+            in_channels,
+            out_channels,
+            axes: vec![axis; 2],
+            output_padding: vec![1; 2],
             pads_end: vec![1; 2],
             channels_first: self.channels_first,
         };

@@ -111,14 +111,21 @@ impl PanelPlan {
             fits || rows_there(chunk) <= rows
         };
         let worthwhile = |chunk: &[usize]| rows_there(chunk) >= 2 * rows;
-        let mut boxes = Boxes::cut(space, &self.granules, &self.reach, fits);
+        let cut = |granules: &[usize]| Boxes::cut(space.clone(), granules, &self.reach, fits);
+        let (mut boxes, mut granules) = (cut(&self.granules), self.granules.clone());
+        if let Some(whole_blocks) = self.whole_blocks(space[0].count) {
+            let others = cut(&whole_blocks);
+            if others.len() < boxes.len() && others.largest().is_some_and(|chunk| fits(&chunk)) {
+                (boxes, granules) = (others, whole_blocks);
+            }
+        }
         if !by_panels {
             if self.stores == Stores::Positions && filter.groups > 1 {
                 // Groups share lines of a channels-last output. Threads that write the same ones take these from each other,
                 // so that each has a box of its own.
-                boxes = boxes.spread(&self.granules, Workers { turns: 1, ..workers }, 1, worthwhile);
+                boxes = boxes.spread(&granules, Workers { turns: 1, ..workers }, 1, worthwhile);
             }
-            boxes = boxes.spread(&self.granules, workers, filter.groups, worthwhile);
+            boxes = boxes.spread(&granules, workers, filter.groups, worthwhile);
         }
         self.boxes = boxes;
         let items = (self.boxes.len() * filter.groups).max(1);
@@ -127,6 +134,13 @@ impl PanelPlan {
             shares = panels.div_ceil(of_line);
         }
         self.splits = for_splits.parts(items, shares, 1);
+    }
+
+    /// Granules of boxes that have whole blocks of rows of every position, so that no zeros are needed around the input.
+    fn whole_blocks(&self, batch: usize) -> Option<Vec<usize>> {
+        let are_whole = self.arithmetic == Arithmetic::Tiles && !self.are_apart(batch);
+        let others = self.granules[1..].iter().copied();
+        are_whole.then(|| std::iter::once(self.rows_at_once).chain(others).collect())
     }
 
     /// Bytes of the weights that the sums are made of, before any transform.
@@ -352,7 +366,7 @@ impl PanelPlan {
         match self.arithmetic {
             // Rows of a tile that miss the input read zeros elsewhere.
             Arithmetic::Vectors | Arithmetic::Winograd => !batch_is_fastest,
-            Arithmetic::Tiles => !(batch_is_fastest && batch.is_multiple_of(matrix::MOST_ROWS)),
+            Arithmetic::Tiles => !(batch_is_fastest && batch.is_multiple_of(self.rows_at_once)),
         }
     }
 

@@ -64,6 +64,8 @@ pub(crate) struct PanelPlan {
     /// The axes, slowest first, in which positions become rows of tiles. With the batch fastest, the rows of small maps
     /// have their borders in common, and whole taps can be left out.
     order: Vec<usize>,
+    /// The most rows that are computed at once.
+    rows_at_once: usize,
     arithmetic: Arithmetic,
 }
 
@@ -131,6 +133,7 @@ impl PanelPlan {
                 && !share_sets::<T>(axes, &order),
             stores,
             order,
+            rows_at_once: filter.kernels.panel_rows(),
             arithmetic: Arithmetic::Vectors,
         };
         plan.cut(axes, filter, Workers::ALONE);
@@ -139,12 +142,15 @@ impl PanelPlan {
 
     /// The same by matrix tiles, for one thread.
     pub(crate) fn by_tiles<T: Real>(&self, axes: &[EngineAxis<'_>], filter: &PackedFilter<T>) -> Self {
+        let panels = panels_of(filter);
+        let narrowest = panels.panels.iter().map(|panel| panel.vectors).min().unwrap_or(1);
         let mut plan = PanelPlan {
             bundles: match self.stores {
-                Stores::Positions => bundle::of_same_counts(axes, filter, panels_of(filter)).into(),
+                Stores::Positions => bundle::of_same_counts(axes, filter, panels).into(),
                 Stores::Planes | Stores::SharedPlanes => self.bundles.clone(),
             },
             in_place: false,
+            rows_at_once: matrix::rows_at_once(narrowest),
             arithmetic: Arithmetic::Tiles,
             ..self.clone()
         };

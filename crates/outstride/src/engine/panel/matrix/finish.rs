@@ -261,7 +261,7 @@ impl<T: Real> MatrixSums<'_, T> {
             let row_blocks = row_blocks.of_member(number);
             for block in 0..row_blocks.len() {
                 let place = panels.place(0, number, row_blocks.first_tile(block));
-                let out = &mut sums[place..place + row_tiles(prepared) * panels.tile_len()];
+                let out = &mut sums[place..place + row_tiles(prepared.panel.vectors) * panels.tile_len()];
                 self.finish(member, prepared, row_blocks.block(block), None, out);
             }
         }

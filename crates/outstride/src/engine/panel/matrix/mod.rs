@@ -55,9 +55,14 @@ pub(super) enum Then<'a, T: Real> {
     Leave,
 }
 
-/// Tiles of rows that are computed at once.
-fn row_tiles(prepared: &Prepared<'_, impl Real>) -> usize {
-    MOST_TILES / prepared.panel.vectors
+/// Tiles of rows that are computed at once, of a panel of so many vectors.
+fn row_tiles(vectors: usize) -> usize {
+    MOST_TILES / vectors
+}
+
+/// Rows that are computed at once, of a panel of so many vectors.
+pub(super) fn rows_at_once(vectors: usize) -> usize {
+    row_tiles(vectors) * TILE_ROWS
 }
 
 /// Tiles of rows that there must be room for.
@@ -101,7 +106,7 @@ impl<T: Real> Job<'_, T> {
 
     /// Elements of the sums of a block of rows.
     fn rows_len(&self) -> usize {
-        row_tiles(self.prepared) * TILE_ROWS * self.prepared.width()
+        rows_at_once(self.prepared.panel.vectors) * self.prepared.width()
     }
 }
 
@@ -136,7 +141,7 @@ impl<'a, T: Real> MatrixSums<'a, T> {
         then: &Then<'_, T>,
         sums: &mut [T],
     ) {
-        row_blocks.prepare(self.site, row_tiles(panels.panel(0, 0)));
+        row_blocks.prepare(self.site, row_tiles(panels.panel(0, 0).panel.vectors));
         let members = &self.site.bundle.members;
         let weights_of = |number: usize| self.weights.panel(self.site.group, number);
         let job = |index: usize| {
