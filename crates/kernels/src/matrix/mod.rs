@@ -226,7 +226,7 @@ pub(crate) type FinishKernel = unsafe fn(&FinishedRows<'_>, &[f32], (f32, f32), 
 
 /// See [`MatrixSession::multiply_and_finish`].
 pub(crate) type MultiplyAndFinishKernel =
-    unsafe fn(&MatrixBlock<'_>, *mut f32, &FinishedRows<'_>, &[f32], (f32, f32), *mut u8, bool) -> bool;
+    unsafe fn(&[MatrixBlock<'_>], *mut f32, &FinishedRows<'_>, &[f32], (f32, f32), *mut u8, bool) -> bool;
 
 /// See [`MatrixSession::multiply_and_finish_bytes`].
 pub(crate) type MultiplyAndRequantizeKernel =
@@ -261,7 +261,7 @@ pub const FINISHED_COLUMNS: usize = 32;
 pub struct FinishedRows<'a> {
     /// From the first column of the first row on. Not a slice: what tiles hold may still be on its way there.
     pub sums: *const f32,
-    /// The same of as many columns that are stored behind these: those of bytes that fill a line.
+    /// The same of as many columns that are stored behind these, if there are [all](FINISHED_COLUMNS) of them.
     pub beside: Option<*const f32>,
     /// Where the rows to store begin.
     pub rows: &'a [u16],

@@ -292,7 +292,7 @@ impl MatrixSession {
     ///
     /// # Panics
     ///
-    /// If there are too many columns or others beside, not as many biases, or an element would lie outside the output.
+    /// If there are too many columns, or too few for others beside them, not as many biases, or an element would lie outside the output.
     ///
     /// # Safety
     ///
@@ -305,7 +305,7 @@ impl MatrixSession {
         bounds: (f32, f32),
         target: &RowsTarget<'_>,
     ) -> bool {
-        assert!(bias.len() == from.columns && from.beside.is_none());
+        check_bias(from, bias);
         match self.parts().finish.to(target.output.dtype()) {
             // SAFETY: the session has the instructions; the caller vouches for the rest.
             Some(finish) if !are_subnormal(bounds) => unsafe {
@@ -315,7 +315,7 @@ impl MatrixSession {
         }
     }
 
-    /// [Multiplies](Self::multiply) a block, and [finishes](Self::finish) other sums meanwhile.
+    /// [Multiplies](Self::multiply) blocks, and [finishes](Self::finish) other sums meanwhile.
     ///
     /// # Panics
     ///
@@ -323,29 +323,31 @@ impl MatrixSession {
     ///
     /// # Safety
     ///
-    /// As both; the block's sums must be others than those that are finished, which may be those that tiles hold.
+    /// As both; the blocks' sums must be others than those that are finished, which may be those that tiles hold.
     pub unsafe fn multiply_and_finish(
         &self,
         (pieces, column_tiles): (Pieces, usize),
-        block: &MatrixBlock<'_>,
+        blocks: &[MatrixBlock<'_>],
         from: &FinishedRows<'_>,
         bias: &[f32],
         bounds: (f32, f32),
         target: &RowsTarget<'_>,
     ) -> bool {
-        check_numbers(block);
-        assert!(bias.len() == from.columns && from.beside.is_none());
+        blocks.iter().for_each(check_numbers);
+        check_bias(from, bias);
         let kernels = self.blocks(pieces, column_tiles);
         // SAFETY: the session has the instructions, and configured the tiles; the caller vouches for the rest.
         unsafe {
-            match kernels.and_finish.to(target.output.dtype()) {
-                Some(multiply) if !are_subnormal(bounds) => {
+            match (kernels.and_finish.to(target.output.dtype()), blocks.last()) {
+                (Some(multiply), Some(last)) if !are_subnormal(bounds) => {
                     let to = Self::address(from, target);
-                    let held = self.hold(block.out, column_tiles);
-                    multiply(block, held, from, bias, bounds, to, target.stream)
+                    let held = self.hold(last.out, column_tiles);
+                    multiply(blocks, held, from, bias, bounds, to, target.stream)
                 }
                 _ => {
-                    (kernels.multiply)(block, self.hold(block.out, column_tiles));
+                    for block in blocks {
+                        (kernels.multiply)(block, self.hold(block.out, column_tiles));
+                    }
                     false
                 }
             }
@@ -522,6 +524,14 @@ fn check_columns(block: &MatrixBlock<'_>, column_tiles: usize) {
 fn check_scales(from: &FinishedRows<'_>, to: &Requantization<'_>) {
     let columns = from.all_columns();
     assert!(to.scales.len() == columns && to.bias.len() == columns);
+}
+
+/// # Panics
+///
+/// If there are not as many biases as columns, or some columns are not there of rows that others go beside.
+fn check_bias(from: &FinishedRows<'_>, bias: &[f32]) {
+    assert!(bias.len() == from.all_columns());
+    assert!(from.beside.is_none() || from.columns == FINISHED_COLUMNS);
 }
 
 /// Whether one of them is, which a narrowing instruction might take for zero.

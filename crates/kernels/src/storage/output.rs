@@ -175,7 +175,7 @@ impl<'a, T: Real> Output<'a, T> {
     }
 
     /// The type of the memory.
-    pub(crate) fn dtype(&self) -> DType {
+    pub fn dtype(&self) -> DType {
         self.storage.dtype
     }
 

@@ -157,7 +157,7 @@ unsafe fn multiply<B: Block>(block: &MatrixBlock<'_>, held: *mut f32) {
 /// As [`Block::run`] and [`finish::finish`].
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]
 unsafe fn multiply_and_finish<B: Block, Q>(
-    block: &MatrixBlock<'_>,
+    blocks: &[MatrixBlock<'_>],
     held: *mut f32,
     from: &FinishedRows<'_>,
     bias: &[f32],
@@ -168,7 +168,7 @@ unsafe fn multiply_and_finish<B: Block, Q>(
 where
     Nearest<Q>: Narrow<Element = Q>,
 {
-    let worker = Meanwhile::<B> { blocks: std::slice::from_ref(block), held, how: PhantomData };
+    let worker = Meanwhile::<B> { blocks, held, how: PhantomData };
     // SAFETY: handed on from the caller.
     unsafe { finish::finish::<Q>(worker, from, bias, bounds, target, stream) }
 }

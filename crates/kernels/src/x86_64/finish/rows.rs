@@ -99,6 +99,37 @@ impl<N: Narrow, S: Steps, const PLAIN: bool> StoreRow for Finished<N, S, PLAIN> 
     }
 }
 
+/// Finishes a row and the one beside it, each by its steps, and stores both at their distance from the target. All columns are there.
+/// Needs what [`Finished`] does.
+struct FinishedPair<N: Narrow, S> {
+    sums: [*const f32; 2],
+    steps: [S; 2],
+    target: *mut N::Element,
+    /// Whether whole lines go past the caches.
+    stream: bool,
+    narrow: N,
+}
+
+impl<N: Narrow, S: Steps> StoreRow for FinishedPair<N, S> {
+    #[inline(always)]
+    unsafe fn store_row(&mut self, at: usize, distance: isize) {
+        let to = self.target.wrapping_offset(distance);
+        let ([left, right], [left_steps, right_steps]) = (self.sums, &mut self.steps);
+        // SAFETY: the caller vouches for the columns, here and there.
+        unsafe {
+            let left = left_steps.finished(load(left.wrapping_add(at), FINISHED_COLUMNS));
+            let right = right_steps.finished(load(right.wrapping_add(at), FINISHED_COLUMNS));
+            if self.stream && to.addr().is_multiple_of(LINE) {
+                self.narrow.store::<true>(to, left);
+                self.narrow.store::<true>(to.wrapping_add(FINISHED_COLUMNS), right);
+            } else {
+                self.narrow.store::<false>(to, left);
+                self.narrow.store::<false>(to.wrapping_add(FINISHED_COLUMNS), right);
+            }
+        }
+    }
+}
+
 /// Columns of rows that take one vector.
 pub(super) const NARROW_COLUMNS: usize = FINISHED_COLUMNS / 2;
 
@@ -189,7 +220,8 @@ pub(super) unsafe fn finish_rows<N: Narrow, S: Steps>(
 ///
 /// # Safety
 ///
-/// The CPU must have AVX-512 with BF16, and what the worker needs. As [`EachRow::new`]; there must be as many biases as columns.
+/// The CPU must have AVX-512 with BF16, and what the worker needs. As [`EachRow::new`]; there must be as many biases as columns,
+/// with those beside, of which there must be none or all.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]
 pub(in super::super) unsafe fn finish<Q>(
@@ -206,14 +238,41 @@ where
     let (target, narrow) = (target.cast(), Nearest::<Q>::NEW);
     // SAFETY: handed on from the caller.
     unsafe {
-        let bias = load_for_columns(bias.as_ptr(), from.columns);
         if bounds == UNBOUNDED {
-            let steps = AddBias::<false>::new(bias, bounds);
-            finish_rows(worker, from, (target, stream), narrow, steps).were_finite()
+            add_bias::<_, false>(worker, from, bias, bounds, (target, stream), narrow)
         } else {
-            let steps = AddBias::<true>::new(bias, bounds);
-            finish_rows(worker, from, (target, stream), narrow, steps).were_finite()
+            add_bias::<_, true>(worker, from, bias, bounds, (target, stream), narrow)
         }
+    }
+}
+
+/// [`finish`], with bounds or without.
+///
+/// # Safety
+///
+/// As [`finish`].
+#[inline(always)]
+unsafe fn add_bias<N: Narrow, const BOUNDED: bool>(
+    worker: impl Worker,
+    from: &FinishedRows<'_>,
+    bias: &[f32],
+    bounds: (f32, f32),
+    (target, stream): (*mut N::Element, bool),
+    narrow: N,
+) -> bool {
+    // SAFETY: handed on from the caller.
+    unsafe {
+        let steps = AddBias::<BOUNDED>::new(load_for_columns(bias.as_ptr(), from.columns), bounds);
+        let Some(beside) = from.beside else {
+            return finish_rows(worker, from, (target, stream), narrow, steps).were_finite();
+        };
+        let of_others = load(bias.as_ptr().wrapping_add(FINISHED_COLUMNS), FINISHED_COLUMNS);
+        let steps = [steps, AddBias::new(of_others, bounds)];
+        let pair = FinishedPair { sums: [from.sums, beside], steps, target, stream, narrow };
+        let mut rows = EachRow::new(from, pair);
+        worker.have_done(&mut rows);
+        let [own, others] = &rows.store.steps;
+        own.were_finite() && others.were_finite()
     }
 }
 

@@ -27,7 +27,7 @@ pub(super) struct OnTheWay<'a> {
 /// What there is to do with sums.
 enum How<'a> {
     /// And to bring them within bounds.
-    AddBias(&'a [f32], (f32, f32)),
+    AddBias(Cow<'a, [f32]>, (f32, f32)),
     Requantize {
         scales: Cow<'a, [f32]>,
         bias: Cow<'a, [f32]>,
@@ -37,26 +37,31 @@ enum How<'a> {
 }
 
 impl<'a> OnTheWay<'a> {
-    /// Both at once, if the integers of another way go right behind these and fill a line with them.
+    /// Both at once, if the sums of another way go right behind these, and fill a line with them as bytes, or two that caches fetch
+    /// together as halves.
     pub(super) fn beside(&self, other: &Self) -> Option<OnTheWay<'a>> {
-        let line = [&self.columns, &other.columns].iter().all(|columns| **columns == (0..FINISHED_COLUMNS))
-            && other.target.first - self.target.first == FINISHED_COLUMNS as isize;
-        match (&self.how, &other.how) {
+        let whole = [&self.columns, &other.columns].iter().all(|columns| **columns == (0..FINISHED_COLUMNS));
+        if !whole || other.target.first - self.target.first != FINISHED_COLUMNS as isize {
+            return None;
+        }
+        let how = match (&self.how, &other.how) {
             (
                 How::Requantize { scales, bias, bounds, output: Some(output) },
                 How::Requantize { scales: other_scales, bias: other_bias, .. },
-            ) if line => Some(OnTheWay {
-                columns: self.columns.clone(),
-                how: How::Requantize {
-                    scales: [&scales[..], &other_scales[..]].concat().into(),
-                    bias: [&bias[..], &other_bias[..]].concat().into(),
-                    bounds: *bounds,
-                    output: Some(*output),
-                },
-                ..*self
-            }),
-            _ => None,
-        }
+            ) => How::Requantize {
+                scales: [&scales[..], &other_scales[..]].concat().into(),
+                bias: [&bias[..], &other_bias[..]].concat().into(),
+                bounds: *bounds,
+                output: Some(*output),
+            },
+            (How::AddBias(bias, bounds), How::AddBias(other_bias, _))
+                if self.target.output.dtype().size() == size_of::<u16>() =>
+            {
+                How::AddBias([&bias[..], &other_bias[..]].concat().into(), *bounds)
+            }
+            _ => return None,
+        };
+        Some(OnTheWay { columns: self.columns.clone(), how, ..*self })
     }
 
     /// The rows of a block that go this way, given their sums, perhaps others to go beside, and where outputs lie and between which
@@ -105,8 +110,7 @@ impl<'a> OnTheWay<'a> {
         unsafe {
             match (&self.how, grain) {
                 (How::AddBias(bias, bounds), Grain::Pieces(pieces)) => {
-                    let [block] = blocks else { unreachable!("only bytes wait for those beside") };
-                    session.multiply_and_finish((pieces, columns), block, rows, bias, *bounds, &self.target)
+                    session.multiply_and_finish((pieces, columns), blocks, rows, bias, *bounds, &self.target)
                 }
                 (how, Grain::Bytes { signed }) => {
                     let to = how.requantization();
@@ -230,7 +234,7 @@ impl<T: Real> MatrixSums<'_, T> {
                     let (scales, bias) = (to.scales.into(), to.bias.into());
                     How::Requantize { scales, bias, bounds, output: finish.output }
                 }
-                None => How::AddBias(&bias[columns.clone()], bounds),
+                None => How::AddBias(bias[columns.clone()].into(), bounds),
             };
             OnTheWay { columns, target, how }
         };
