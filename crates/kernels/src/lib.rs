@@ -40,7 +40,7 @@ pub use isa::{Isa, ParseIsaError};
 pub use lane::{LaneTap, LaneTile};
 pub use matrix::{
     BYTE_ROW, Begin, FETCHED_BY_STEP, FINISHED_COLUMNS, FinishedRows, LEAST_BIAS, MatrixBlock, MatrixSession,
-    MatrixStep, PART_ROW, PartRows, Pieces, RowsTarget, TILE_ROWS, TINY, VANISHING,
+    MatrixStep, NARROW_COLUMNS, PART_ROW, PartRows, Pieces, RowsTarget, TILE_ROWS, TINY, VANISHING,
 };
 pub use pages::prefer_huge_pages;
 pub use panel::{

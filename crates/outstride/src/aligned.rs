@@ -4,7 +4,8 @@ use bytemuck::Zeroable;
 use bytemuck::allocation::try_zeroed_vec;
 use outstride_kernels::prefer_huge_pages;
 
-const LINE: usize = 64;
+/// Bytes of a cache line.
+pub(crate) const LINE: usize = 64;
 
 /// Elements of which the first begins a cache line.
 #[derive(Clone, Debug)]

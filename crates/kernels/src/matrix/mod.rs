@@ -256,12 +256,15 @@ pub(crate) type SplitKernel =
 /// The most columns of [rows that are finished](FinishedRows).
 pub const FINISHED_COLUMNS: usize = 32;
 
+/// The most columns of such rows that take one vector.
+pub const NARROW_COLUMNS: usize = FINISHED_COLUMNS / 2;
+
 /// Rows of sums to finish and store.
 #[derive(Clone, Copy, Debug)]
 pub struct FinishedRows<'a> {
     /// From the first column of the first row on. Not a slice: what tiles hold may still be on its way there.
     pub sums: *const f32,
-    /// The same of as many columns that are stored behind these, if there are [all](FINISHED_COLUMNS) of them.
+    /// The same of as many columns that are stored behind these, if they fill one or two vectors.
     pub beside: Option<*const f32>,
     /// Where the rows to store begin.
     pub rows: &'a [u16],

@@ -5,8 +5,8 @@ use std::cell::Cell;
 use outstride_spec::DType;
 
 use super::{
-    BYTE_ROW, Begin, FINISHED_COLUMNS, FinishedRows, MatrixBlock, MatrixKernels, MatrixStep, PART_ROW, PARTS,
-    PartBlockKernels, PartKernels, PartRows, Pieces, TILE_ROWS, are_bytes,
+    BYTE_ROW, Begin, FINISHED_COLUMNS, FinishedRows, MatrixBlock, MatrixKernels, MatrixStep, NARROW_COLUMNS,
+    PART_ROW, PARTS, PartBlockKernels, PartKernels, PartRows, Pieces, TILE_ROWS, are_bytes,
 };
 use crate::quantize::Requantization;
 use crate::storage::{Output, Source};
@@ -528,10 +528,10 @@ fn check_scales(from: &FinishedRows<'_>, to: &Requantization<'_>) {
 
 /// # Panics
 ///
-/// If there are not as many biases as columns, or some columns are not there of rows that others go beside.
+/// If there are not as many biases as columns, or others go beside columns that do not fill tiles.
 fn check_bias(from: &FinishedRows<'_>, bias: &[f32]) {
     assert!(bias.len() == from.all_columns());
-    assert!(from.beside.is_none() || from.columns == FINISHED_COLUMNS);
+    assert!(from.beside.is_none() || matches!(from.columns, NARROW_COLUMNS | FINISHED_COLUMNS));
 }
 
 /// Whether one of them is, which a narrowing instruction might take for zero.

@@ -9,8 +9,8 @@ mod turned;
 use std::arch::x86_64::*;
 
 use super::avx512::{Avx512F32, below};
+use crate::matrix::NARROW_COLUMNS;
 use crate::simd::Simd;
-use rows::NARROW_COLUMNS;
 
 pub(super) use narrow::{Narrow, Nearest};
 pub(super) use requantize::{REQUANTIZE, Requantized, TURN, requantize_now};
@@ -136,7 +136,7 @@ pub(super) fn first_lanes(count: usize) -> [__mmask16; 2] {
     [mask as __mmask16, (mask >> 16) as __mmask16]
 }
 
-/// As many values as there are columns, for two vectors: those of a row, or of two [rows of one](rows::NARROW_COLUMNS).
+/// As many values as there are columns, for two vectors: those of a row, or of two [rows of one](NARROW_COLUMNS).
 ///
 /// # Safety
 ///

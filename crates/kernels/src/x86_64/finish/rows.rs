@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use super::narrow::{Narrow, Nearest};
 use super::{AddBias, Now, Steps, Work, Worker, first_lanes, load, load_for_columns};
-use crate::matrix::{FINISHED_COLUMNS, FinishedRows};
+use crate::matrix::{FINISHED_COLUMNS, FinishedRows, NARROW_COLUMNS};
 use crate::quantize::UNBOUNDED;
 use crate::storage::LINE;
 
@@ -130,8 +130,33 @@ impl<N: Narrow, S: Steps> StoreRow for FinishedPair<N, S> {
     }
 }
 
-/// Columns of rows that take one vector.
-pub(super) const NARROW_COLUMNS: usize = FINISHED_COLUMNS / 2;
+/// Finishes a row of [`NARROW_COLUMNS`] and the one beside it together, and stores them at their distance from the target. Needs what
+/// [`Finished`] does.
+struct FinishedJoined<N: Narrow, S> {
+    sums: [*const f32; 2],
+    target: *mut N::Element,
+    /// Whether whole lines go past the caches.
+    stream: bool,
+    narrow: N,
+    steps: S,
+}
+
+impl<N: Narrow, S: Steps> StoreRow for FinishedJoined<N, S> {
+    #[inline(always)]
+    unsafe fn store_row(&mut self, at: usize, distance: isize) {
+        let (to, [left, right]) = (self.target.wrapping_offset(distance), self.sums);
+        // SAFETY: the caller vouches for the columns, here and there.
+        unsafe {
+            let values = [_mm512_loadu_ps(left.wrapping_add(at)), _mm512_loadu_ps(right.wrapping_add(at))];
+            let values = self.steps.finished(values);
+            if self.stream && to.addr().is_multiple_of(LINE) {
+                self.narrow.store::<true>(to, values);
+            } else {
+                self.narrow.store::<false>(to, values);
+            }
+        }
+    }
+}
 
 /// Rows of no more than [`NARROW_COLUMNS`], finished by some steps and stored two by two, each a piece of work. `WHOLE` rows have all
 /// of these columns. Needs what [`Finished`] does.
@@ -221,7 +246,7 @@ pub(super) unsafe fn finish_rows<N: Narrow, S: Steps>(
 /// # Safety
 ///
 /// The CPU must have AVX-512 with BF16, and what the worker needs. As [`EachRow::new`]; there must be as many biases as columns,
-/// with those beside, of which there must be none or all.
+/// with those beside, if there are any, of vectors that are full.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]
 pub(in super::super) unsafe fn finish<Q>(
@@ -262,13 +287,21 @@ unsafe fn add_bias<N: Narrow, const BOUNDED: bool>(
 ) -> bool {
     // SAFETY: handed on from the caller.
     unsafe {
-        let steps = AddBias::<BOUNDED>::new(load_for_columns(bias.as_ptr(), from.columns), bounds);
         let Some(beside) = from.beside else {
+            let steps = AddBias::<BOUNDED>::new(load_for_columns(bias.as_ptr(), from.columns), bounds);
             return finish_rows(worker, from, (target, stream), narrow, steps).were_finite();
         };
+        // Of all columns, or of both rows of fewer.
+        let steps = AddBias::<BOUNDED>::new(load(bias.as_ptr(), FINISHED_COLUMNS), bounds);
+        let sums = [from.sums, beside];
+        if from.columns == NARROW_COLUMNS {
+            let mut rows = EachRow::new(from, FinishedJoined { sums, target, stream, narrow, steps });
+            worker.have_done(&mut rows);
+            return rows.store.steps.were_finite();
+        }
         let of_others = load(bias.as_ptr().wrapping_add(FINISHED_COLUMNS), FINISHED_COLUMNS);
         let steps = [steps, AddBias::new(of_others, bounds)];
-        let pair = FinishedPair { sums: [from.sums, beside], steps, target, stream, narrow };
+        let pair = FinishedPair { sums, steps, target, stream, narrow };
         let mut rows = EachRow::new(from, pair);
         worker.have_done(&mut rows);
         let [own, others] = &rows.store.steps;

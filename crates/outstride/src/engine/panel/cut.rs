@@ -180,7 +180,7 @@ impl PanelPlan {
         let sums = if self.arithmetic == Arithmetic::Tiles {
             let tiles = self.strips(&needed, &spans).tiles(positions, TILE_ROWS);
             let rows = matrix::padded_tiles(tiles) * TILE_ROWS * self.waiting_members();
-            rows.max(2 * matrix::MOST_ROWS) * row_bytes
+            (rows * row_bytes).max(matrix::WAITING_SUMS * size_of::<T>())
         } else {
             self.bundles.iter().map(sums).max().unwrap_or(0)
         };
@@ -323,12 +323,7 @@ impl PanelPlan {
 
     /// Elements that the sums of tiles take.
     pub(super) fn tile_sums<T: Real>(&self, panels: &PanelGroup<'_, T>) -> usize {
-        if self.stores_tiles_at_once() {
-            // Or those of two blocks of rows.
-            panels.len_of_one().max(2 * matrix::MOST_ROWS * panels.tile_len() / TILE_ROWS)
-        } else {
-            panels.len()
-        }
+        if self.stores_tiles_at_once() { panels.len_of_one().max(matrix::WAITING_SUMS) } else { panels.len() }
     }
 
     /// The positions of all phases that a box has.

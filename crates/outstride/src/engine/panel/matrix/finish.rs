@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use outstride_kernels::{
-    ByteOutput, FINISHED_COLUMNS, FinishedRows, MatrixBlock, MatrixSession, Real, Requantization, RowsTarget,
-    TILE_ROWS, TINY, VANISHING,
+    ByteOutput, FINISHED_COLUMNS, FinishedRows, MatrixBlock, MatrixSession, NARROW_COLUMNS, Real,
+    Requantization, RowsTarget, TILE_ROWS, TINY, VANISHING,
 };
 
 use super::super::super::finish::Scales;
@@ -16,6 +16,7 @@ use super::super::planes::{TurnedRows, TurnedWrite};
 use super::super::store::PositionStore;
 use super::super::sums::{PanelGroup, Prepared};
 use super::{Grain, MatrixSums, RowBlocks, Rows, row_tiles};
+use crate::aligned::LINE;
 
 /// How some columns of sums are finished and stored in one pass.
 pub(super) struct OnTheWay<'a> {
@@ -37,25 +38,27 @@ enum How<'a> {
 }
 
 impl<'a> OnTheWay<'a> {
-    /// Both at once, if the sums of another way go right behind these, and fill a line with them as bytes, or two that caches fetch
-    /// together as halves.
+    /// Both at once, if the sums of another way go right behind these, and fill a line with them or two that caches fetch together.
     pub(super) fn beside(&self, other: &Self) -> Option<OnTheWay<'a>> {
-        let whole = [&self.columns, &other.columns].iter().all(|columns| **columns == (0..FINISHED_COLUMNS));
-        if !whole || other.target.first - self.target.first != FINISHED_COLUMNS as isize {
+        let columns = self.columns.len();
+        let follow =
+            self.columns == other.columns && other.target.first - self.target.first == columns as isize;
+        let bytes = 2 * columns * self.target.output.dtype().size();
+        if !follow || self.columns.start > 0 || (bytes != LINE && bytes != 2 * LINE) {
             return None;
         }
         let how = match (&self.how, &other.how) {
             (
                 How::Requantize { scales, bias, bounds, output: Some(output) },
                 How::Requantize { scales: other_scales, bias: other_bias, .. },
-            ) => How::Requantize {
+            ) if columns == FINISHED_COLUMNS => How::Requantize {
                 scales: [&scales[..], &other_scales[..]].concat().into(),
                 bias: [&bias[..], &other_bias[..]].concat().into(),
                 bounds: *bounds,
                 output: Some(*output),
             },
             (How::AddBias(bias, bounds), How::AddBias(other_bias, _))
-                if self.target.output.dtype().size() == size_of::<u16>() =>
+                if matches!(columns, NARROW_COLUMNS | FINISHED_COLUMNS) =>
             {
                 How::AddBias([&bias[..], &other_bias[..]].concat().into(), *bounds)
             }

@@ -37,6 +37,9 @@ const MOST_TILES: usize = 4;
 /// The most rows that are computed at once.
 pub(super) const MOST_ROWS: usize = MOST_TILES * TILE_ROWS;
 
+/// Sums that there must be room for where some are stored while others are multiplied: two blocks of rows of two panels each.
+pub(super) const WAITING_SUMS: usize = 2 * 2 * MOST_ROWS * TILE_ROWS;
+
 /// What the sums of a task are made of.
 pub(super) struct MatrixSums<'a, T: Real> {
     pub(super) site: &'a Site<'a, T>,

@@ -8,8 +8,7 @@ use super::finish::OnTheWay;
 use super::room::Room;
 use super::{Job, MatrixSums};
 
-/// Jobs whose sums are stored together: two if they are side by side in the output, as bytes that fill a line or halves that fill two,
-/// otherwise one.
+/// Jobs whose sums are stored together: two if they are side by side in the output and fill a line or two, otherwise one.
 pub(super) struct Unit<'a> {
     /// Which of the jobs.
     pub(super) jobs: Range<usize>,
