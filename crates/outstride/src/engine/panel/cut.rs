@@ -115,7 +115,9 @@ impl PanelPlan {
         let (mut boxes, mut granules) = (cut(&self.granules), self.granules.clone());
         if let Some(whole_blocks) = self.whole_blocks(space[0].count) {
             let others = cut(&whole_blocks);
-            if others.len() < boxes.len() && others.largest().is_some_and(|chunk| fits(&chunk)) {
+            // With fewer boxes than threads, each thread would copy more of the input than now.
+            let fewer = (threads..boxes.len()).contains(&others.len());
+            if fewer && others.largest().is_some_and(|chunk| fits(&chunk)) {
                 (boxes, granules) = (others, whole_blocks);
             }
         }

@@ -39,8 +39,8 @@ pub(in crate::engine::panel) fn parts_len<T: Real>(positions: usize, filter: &Pa
 
 /// Elements of positions that become f32 together before they are cut: they stay in the first-level cache.
 pub(in crate::engine::panel) fn line_len<T: Real>(filter: &PackedFilter<T>) -> usize {
-    const LINE: usize = 1 << 12;
-    filter.in_channels.max(LINE)
+    const NEAR: usize = 1 << 12;
+    filter.in_channels.max(NEAR)
 }
 
 impl<'a> PartsInput<'a> {
