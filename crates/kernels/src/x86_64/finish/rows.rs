@@ -68,6 +68,23 @@ impl<R: StoreRow> Work for EachRow<'_, R> {
     }
 }
 
+/// Stores all columns of a row, past the caches to `stream` them if they begin with a line.
+///
+/// # Safety
+///
+/// The CPU must have AVX-512, for bf16 with BF16; [`FINISHED_COLUMNS`] elements must be writable.
+#[inline(always)]
+unsafe fn store_all<N: Narrow>(narrow: &N, to: *mut N::Element, values: [__m512; 2], stream: bool) {
+    // SAFETY: handed on from the caller; what is streamed begins with a line.
+    unsafe {
+        if stream && to.addr().is_multiple_of(LINE) {
+            narrow.store::<true>(to, values);
+        } else {
+            narrow.store::<false>(to, values);
+        }
+    }
+}
+
 /// Finishes a row by some steps, and stores it at its distance from the target. `PLAIN` rows have all columns, and do not go past
 /// the caches. Needs AVX-512, for bf16 with BF16.
 struct Finished<N: Narrow, S, const PLAIN: bool> {
@@ -89,10 +106,7 @@ impl<N: Narrow, S: Steps, const PLAIN: bool> StoreRow for Finished<N, S, PLAIN> 
         unsafe {
             let values = self.steps.finished(load(sums, columns));
             match columns {
-                FINISHED_COLUMNS if !PLAIN && self.stream && to.addr().is_multiple_of(LINE) => {
-                    self.narrow.store::<true>(to, values);
-                }
-                FINISHED_COLUMNS => self.narrow.store::<false>(to, values),
+                FINISHED_COLUMNS => store_all(&self.narrow, to, values, !PLAIN && self.stream),
                 columns => self.narrow.store_first(to, values, columns),
             }
         }
@@ -119,13 +133,8 @@ impl<N: Narrow, S: Steps> StoreRow for FinishedPair<N, S> {
         unsafe {
             let left = left_steps.finished(load(left.wrapping_add(at), FINISHED_COLUMNS));
             let right = right_steps.finished(load(right.wrapping_add(at), FINISHED_COLUMNS));
-            if self.stream && to.addr().is_multiple_of(LINE) {
-                self.narrow.store::<true>(to, left);
-                self.narrow.store::<true>(to.wrapping_add(FINISHED_COLUMNS), right);
-            } else {
-                self.narrow.store::<false>(to, left);
-                self.narrow.store::<false>(to.wrapping_add(FINISHED_COLUMNS), right);
-            }
+            store_all(&self.narrow, to, left, self.stream);
+            store_all(&self.narrow, to.wrapping_add(FINISHED_COLUMNS), right, self.stream);
         }
     }
 }
@@ -148,12 +157,7 @@ impl<N: Narrow, S: Steps> StoreRow for FinishedJoined<N, S> {
         // SAFETY: the caller vouches for the columns, here and there.
         unsafe {
             let values = [_mm512_loadu_ps(left.wrapping_add(at)), _mm512_loadu_ps(right.wrapping_add(at))];
-            let values = self.steps.finished(values);
-            if self.stream && to.addr().is_multiple_of(LINE) {
-                self.narrow.store::<true>(to, values);
-            } else {
-                self.narrow.store::<false>(to, values);
-            }
+            store_all(&self.narrow, to, self.steps.finished(values), self.stream);
         }
     }
 }
