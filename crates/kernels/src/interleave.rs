@@ -1,6 +1,6 @@
 //! Storing the outputs of phases in turns.
 
-use crate::simd::Simd;
+use crate::simd::{MAX_LANES, Simd};
 use crate::storage::{Convert, LINE};
 use crate::transpose::{shuffled, transpose};
 
@@ -42,6 +42,7 @@ unsafe fn in_turns<S: Convert<To>, To, const RUNS: usize, const STREAM: bool>(
     len: usize,
     target: *mut To,
 ) {
+    const { assert!(RUNS * S::LANES <= MOST_TURNED && LINE / size_of::<To>() <= MOST_TURNED) };
     // A few that lead to a line's begin, if turns end there.
     let to_line = target.align_offset(LINE);
     let lines = to_line.is_multiple_of(RUNS) && to_line / RUNS <= len;
@@ -52,20 +53,62 @@ unsafe fn in_turns<S: Convert<To>, To, const RUNS: usize, const STREAM: bool>(
             some_turns::<S, To, RUNS>(source, runs, first, S::LANES.min(head - first), target);
         }
         let mut first = head;
-        while first + S::LANES <= len {
-            let mut vectors = [S::splat(S::Scalar::default()); RUNS];
-            for (vector, &run) in vectors.iter_mut().zip(runs) {
-                *vector = S::load(source.offset(run).add(first));
+        // Turns that fill whole lines.
+        let line = LINE / size_of::<To>();
+        let turns = S::LANES.max(line / RUNS);
+        while first + turns <= len {
+            let mut memory = [S::Scalar::default(); MOST_TURNED];
+            let values = memory.as_mut_ptr();
+            for turn in (0..turns).step_by(S::LANES) {
+                let vectors = next_turns::<S, RUNS>(source, runs, first + turn);
+                for (index, vector) in vectors.into_iter().enumerate() {
+                    S::store(values.add(RUNS * turn + index * S::LANES), vector);
+                }
             }
-            for (index, vector) in shuffled::<S, RUNS>(vectors, RUNS).into_iter().enumerate() {
-                let target = target.add(RUNS * first + index * S::LANES);
-                if STREAM && lines { S::stream_as(target, vector) } else { S::store_as(target, vector) }
+            for value in (0..RUNS * turns).step_by(line) {
+                let (to, from) = (target.add(RUNS * first + value), values.add(value));
+                if STREAM && lines {
+                    S::store_line::<true>(to, from)
+                } else {
+                    S::store_line::<false>(to, from)
+                }
+            }
+            first += turns;
+        }
+        while first + S::LANES <= len {
+            let vectors = next_turns::<S, RUNS>(source, runs, first);
+            for (index, vector) in vectors.into_iter().enumerate() {
+                S::store_as(target.add(RUNS * first + index * S::LANES), vector);
             }
             first += S::LANES;
         }
         if first < len {
             some_turns::<S, To, RUNS>(source, runs, first, len - first, target);
         }
+    }
+}
+
+/// The most values that fill whole lines together: turns of a whole vector each, or a line of bytes.
+const MOST_TURNED: usize = 8 * MAX_LANES;
+
+/// As many turns as a vector has lanes, from one on.
+///
+/// # Safety
+///
+/// As [`interleave`], of which it is a part.
+#[inline(always)]
+unsafe fn next_turns<S: Simd, const RUNS: usize>(
+    source: *const S::Scalar,
+    runs: &[isize],
+    first: usize,
+) -> [S::Vector; RUNS] {
+    // SAFETY: the caller vouches for the instruction set and the runs.
+    unsafe {
+        let mut vectors = [S::splat(S::Scalar::default()); RUNS];
+        for (vector, &run) in vectors.iter_mut().zip(runs) {
+            *vector = S::load(source.offset(run).add(first));
+        }
+        shuffled::<S, RUNS>(vectors, RUNS)
     }
 }
 
@@ -138,5 +181,6 @@ mod tests {
         takes_turns::<f32, f32>();
         takes_turns::<f64, f64>();
         takes_turns::<f32, bf16>();
+        takes_turns::<f32, u8>();
     }
 }

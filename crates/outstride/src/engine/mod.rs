@@ -69,8 +69,7 @@ pub(crate) struct Engine<T: Real> {
 /// Outputs from this size on do not stay in the caches until somebody reads them.
 const STREAMED_BYTES: usize = 1 << 24;
 
-/// The same of channels-last outputs of 16 bits and more, which are whole lines with the least to do for each, and of what each thread
-/// writes of them.
+/// The same of outputs of 16 bits and more, which have the least to do for each line, and of what each thread writes of them.
 const STREAMED_WIDE_BYTES: usize = 1 << 23;
 const STREAMED_BYTES_OF_THREAD: usize = 1 << 21;
 
@@ -175,8 +174,8 @@ impl<T: Real> Engine<T> {
 }
 
 /// Whether an output of so many bytes goes past the caches.
-fn is_streamed<Y>(bytes: usize, channel_stride: isize, threads: usize) -> bool {
-    let are_wide = channel_stride == 1 && size_of::<Y>() >= size_of::<u16>();
+fn is_streamed<Y>(bytes: usize, threads: usize) -> bool {
+    let are_wide = size_of::<Y>() >= size_of::<u16>();
     let wide = are_wide && bytes >= STREAMED_WIDE_BYTES && bytes / threads.max(1) >= STREAMED_BYTES_OF_THREAD;
     wide || bytes >= STREAMED_BYTES
 }
@@ -293,7 +292,7 @@ impl<T: Real> Engine<T> {
         };
         let y_offset = y.offset();
         let y_memory = y.data_mut();
-        let stream = is_streamed::<Y>(size_of_val(y_memory), strides.y_channel, executor.threads());
+        let stream = is_streamed::<Y>(size_of_val(y_memory), executor.threads());
         let output = Output::new(y_memory, own.kernels, call.overflow);
         if x.shape().contains(&0) {
             // SAFETY: this thread is the only one that writes.
