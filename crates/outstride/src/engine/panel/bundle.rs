@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use outstride_kernels::Real;
 
-use super::super::axis::{EngineAxis, Span};
+use super::super::axis::{EngineAxis, Span, meeting};
 use super::super::pack::PackedFilter;
 use super::super::panels::Panels;
 
@@ -29,6 +29,8 @@ pub(super) struct Member {
     pub(super) spans: Vec<Span>,
     /// Per axis, the deltas of its taps.
     pub(super) deltas: Vec<Vec<usize>>,
+    /// Taps that meet the input at some position.
+    met_taps: usize,
     pub(super) panels: Range<usize>,
     /// Per axis, the residue of its phase; 0 where several share the panels.
     pub(super) residues: Vec<usize>,
@@ -59,6 +61,11 @@ impl Bundle {
     /// Taps of the member that has most.
     pub(super) fn most_taps(&self) -> usize {
         self.members.iter().map(Member::taps).max().unwrap_or(1)
+    }
+
+    /// The same of taps that meet the input at some position: on the smallest maps, most do not.
+    pub(super) fn most_met_taps(&self) -> usize {
+        self.members.iter().map(|member| member.met_taps).max().unwrap_or(1)
     }
 
     /// Panels of every member. Those of different members, one by one, hold the same channels.
@@ -142,6 +149,14 @@ pub(super) fn single<T: Real>(
     members(axes, filter, panels).into_iter().map(|member| Bundle::new(vec![member])).collect()
 }
 
+/// How many of the taps of some deltas meet the input at positions `spans`.
+fn met_taps(axes: &[EngineAxis<'_>], spans: &[Span], deltas: &[Vec<usize>]) -> usize {
+    let of_axis = |((axis, span), deltas): ((&EngineAxis<'_>, &Span), &Vec<usize>)| {
+        meeting(deltas, *span, axis.whole_input()).len()
+    };
+    axes.iter().zip(spans).zip(deltas).map(of_axis).product()
+}
+
 fn members<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, panels: &Panels) -> Vec<Member> {
     let mut members: Vec<Member> = Vec::new();
     let mut last_phase = None;
@@ -169,6 +184,7 @@ fn members<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, panels: &
                 let of_phase = filter.phase(phase);
                 let residues = of_phase.iter().map(|phase| if shared { 0 } else { phase.residue });
                 members.push(Member {
+                    met_taps: met_taps(axes, &spans, &deltas),
                     spans,
                     deltas,
                     panels: index..index + 1,

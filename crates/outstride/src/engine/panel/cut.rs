@@ -279,7 +279,7 @@ impl PanelPlan {
         let row_bytes = 2 * filter.kernels.lanes() * size_of::<T>();
         let (weights, taps) = match self.arithmetic {
             Arithmetic::Winograd => (WINOGRAD_WEIGHT_BYTES, 1),
-            Arithmetic::Vectors | Arithmetic::Tiles => (WEIGHT_BYTES, bundle.most_taps()),
+            Arithmetic::Vectors | Arithmetic::Tiles => (WEIGHT_BYTES, bundle.most_met_taps()),
         };
         (weights / (taps * self.blocks.size * row_bytes).max(1)).clamp(1, bundle.panels())
     }
