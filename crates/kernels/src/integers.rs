@@ -5,6 +5,7 @@ use std::array;
 
 use outstride_spec::{DType, IntegerOverflow};
 
+use crate::panel::PanelKernels;
 use crate::portable::Portable;
 use crate::simd::{Scalar, Simd};
 use crate::storage::{Convert, Storage, Stored, storage_of};
@@ -112,8 +113,8 @@ macro_rules! integers {
             }
 
             fn storage(_kernels: &Kernels<f64>, overflow: IntegerOverflow) -> &Storage<f64> {
-                static SATURATED: Storage<f64> = storage_of!(Lanes, $type, DType::$dtype, []);
-                static WRAPPED: Storage<f64> = storage_of!(Lanes, Wrapped<$type>, DType::$dtype, []);
+                static SATURATED: Storage<f64> = storage_of!(Lanes, $type, DType::$dtype, [], PanelKernels::NONE);
+                static WRAPPED: Storage<f64> = storage_of!(Lanes, Wrapped<$type>, DType::$dtype, [], PanelKernels::NONE);
                 match overflow {
                     IntegerOverflow::Saturate => &SATURATED,
                     IntegerOverflow::Wrap => &WRAPPED,
@@ -169,7 +170,7 @@ impl Stored<f64> for f32 {
     }
 
     fn storage(_kernels: &Kernels<f64>, _overflow: IntegerOverflow) -> &Storage<f64> {
-        static STORAGE: Storage<f64> = storage_of!(Lanes, f32, DType::F32, []);
+        static STORAGE: Storage<f64> = storage_of!(Lanes, f32, DType::F32, [], PanelKernels::NONE);
         &STORAGE
     }
 }

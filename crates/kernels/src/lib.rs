@@ -44,7 +44,8 @@ pub use matrix::{
 };
 pub use pages::prefer_huge_pages;
 pub use panel::{
-    Fetch, MAX_ROWS, PanelRows, PanelSums, PanelTap, PanelTile, RowPointers, TilePanel, fetched_by_tap,
+    Fetch, MAX_ROWS, PanelKernels, PanelRows, PanelSums, PanelTap, PanelTile, RowPointers, TilePanel,
+    fetched_by_tap, lines_fetched_by_tap,
 };
 pub use pixel::{MAX_COLUMNS, PixelTap, PixelTiles};
 pub use quantize::{ByteOutput, Requantization, UNBOUNDED};

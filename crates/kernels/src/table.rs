@@ -8,7 +8,7 @@ use crate::activation::activate;
 use crate::isa::Isa;
 use crate::lane::{LaneKernel, LaneTile, lane};
 use crate::matrix::{MatrixKernels, MatrixSession, PARTS, Pieces};
-use crate::panel::{MAX_ROWS, PanelKernels, PanelTile, TilePanel, panel};
+use crate::panel::{PanelKernels, panels_of};
 use crate::peak::{self, Probes};
 use crate::pixel::{PixelKernels, PixelTiles, pixel};
 use crate::portable::Portable;
@@ -54,7 +54,6 @@ pub struct Kernels<T: Scalar> {
     vectors: Isa,
     lanes: usize,
     matrix: Option<MatrixKernels>,
-    panel: PanelKernels<T>,
     pixel: PixelKernels<T>,
     lane: LaneKernel<T>,
     winograd_input: unsafe fn(&WinogradInput<'_, T>, &mut [T]),
@@ -130,32 +129,14 @@ impl<T: Real> Kernels<T> {
         self.matrix.map(|kernels| unsafe { MatrixSession::new(kernels) })
     }
 
-    /// The most rows of a panel tile.
+    /// The panel kernels for weights of the type itself.
+    pub fn panels(&self) -> PanelKernels<T> {
+        self.own.panel
+    }
+
+    /// The most rows of their tiles.
     pub fn panel_rows(&self) -> usize {
-        self.panel.by_rows.last().map_or(1, |&(rows, _)| rows)
-    }
-
-    /// The rows that the panel kernel for at least `rows` rows really computes.
-    pub fn panel_rows_for(&self, rows: usize) -> usize {
-        let fitting = self.panel.by_rows.iter().find(|&&(have, _)| have >= rows);
-        fitting.map_or(self.panel_rows(), |&(have, _)| have)
-    }
-
-    /// Computes a tile of `rows` (as [`panel_rows_for`](Self::panel_rows_for) gave) of every panel.
-    ///
-    /// # Safety
-    ///
-    /// The first `rows` row pointers of every tap must be readable at each of the tile's channels, at the tap's distance, and the
-    /// weights of every panel must hold `channels × vectors × lanes` elements wherever a tap's begin. The tile's distances must be
-    /// between those that the outputs of panels were [made](Output::rows) for, and no other thread may write there at the same time.
-    pub unsafe fn panel(&self, rows: usize, tile: &PanelTile<'_, T>, panels: &mut [TilePanel<'_, T>]) {
-        let kernel = self.panel.by_rows.iter().find(|&&(have, _)| have == rows);
-        let Some((_, kernels)) = kernel else { panic!("there is no panel kernel of {rows} rows") };
-        for as_wide in panels.chunk_by_mut(|one, next| one.vectors == next.vectors) {
-            // SAFETY: the CPU has the instruction set, or `kernels` would not have given `self`; the caller vouches for
-            // the pointers.
-            unsafe { kernels[as_wide[0].vectors - 1](tile, as_wide) }
-        }
+        self.panels().most_rows()
     }
 
     /// The shapes (columns, vectors) of the pixel kernels' largest tiles, falling in vectors.
@@ -305,14 +286,19 @@ impl<T: Real> Kernels<T> {
         }
         let by_panels = |family| (1..=2).rev().map(move |vectors| name(family, self.panel_rows(), vectors));
         let pixels = self.pixel_shapes().map(|(columns, vectors)| name("pixel", columns, vectors));
-        let panels = by_panels("panel").chain(by_panels("winograd"));
+        let narrow = self.narrow.iter().flat_map(|narrow| [&narrow.bf16, &narrow.f16]).flat_map(|storage| {
+            let rows = storage.panel.most_rows();
+            let dtype = storage.dtype;
+            (1..=2).rev().map(move |vectors| KernelName { dtype, ..name("panel", rows, vectors) })
+        });
+        let panels = by_panels("panel").chain(narrow).chain(by_panels("winograd"));
         panels.chain(pixels).chain([name("lane", 1, 4)]).collect()
     }
 }
 
 /// Kernels for memory of types narrower than 32-bit floats.
 #[derive(Clone, Copy)]
-pub(crate) struct Narrow<T> {
+pub(crate) struct Narrow<T: 'static> {
     pub(crate) bf16: Storage<T>,
     pub(crate) f16: Storage<T>,
     pub(crate) i8: Storage<T>,
@@ -359,15 +345,6 @@ macro_rules! kernels_of {
         pixel $([$($columns:literal)*] x $vectors:literal)*
     ) => {{
         type T = <$simd as crate::simd::Simd>::Scalar;
-
-        $(#[target_feature(enable = $feature)])*
-        unsafe fn panel_kernel<const ROWS: usize, const VECTORS: usize>(
-            tile: &PanelTile<'_, T>,
-            panels: &mut [TilePanel<'_, T>],
-        ) {
-            // SAFETY: the features are those of the instruction set; the caller vouches for the rest.
-            unsafe { panel::<$simd, ROWS, VECTORS>(tile, panels) }
-        }
 
         $(#[target_feature(enable = $feature)])*
         unsafe fn pixel_kernel<const COLUMNS: usize, const VECTORS: usize>(
@@ -426,15 +403,11 @@ macro_rules! kernels_of {
             unsafe { peak::write::<$simd>(values) }
         }
 
-        const { $(assert!($rows <= MAX_ROWS);)* }
         Kernels {
             isa: $isa,
             vectors: $isa,
             lanes: $lanes,
             matrix: None,
-            panel: PanelKernels {
-                by_rows: &[$(($rows, [panel_kernel::<$rows, 1>, panel_kernel::<$rows, 2>])),*],
-            },
             pixel: PixelKernels {
                 by_vectors: &[$(($vectors, &[$(pixel_kernel::<$columns, $vectors>),*])),*],
             },
@@ -443,7 +416,9 @@ macro_rules! kernels_of {
             winograd_output,
             activate: activate_kernel,
             requantize: requantize_kernel,
-            own: storage_of!($simd, T, <T as Real>::DTYPE, [$($feature),*]),
+            own: storage_of!(
+                $simd, T, <T as Real>::DTYPE, [$($feature),*], panels_of!($simd, T, [$($feature),*], [$($rows)*])
+            ),
             narrow: $narrow,
             probes: Probes {
                 chains: peak::chains($isa),
@@ -455,17 +430,30 @@ macro_rules! kernels_of {
     }};
 }
 
-/// Kernels for memory of narrower types, which are computed with as 32-bit floats.
+/// Kernels for memory of narrower types, which are computed with as 32-bit floats. Weights of 16 bits are widened once for so many rows,
+/// which pays where there are no more.
 macro_rules! narrow_of {
-    (f32, $simd:ty, $features:tt) => {
+    (f32, $simd:ty, $features:tt, panel rows $rows:tt) => {
         Some(Narrow {
-            bf16: storage_of!($simd, half::bf16, DType::Bf16, $features),
-            f16: storage_of!($simd, half::f16, DType::F16, $features),
-            i8: storage_of!($simd, i8, DType::I8, $features),
-            u8: storage_of!($simd, u8, DType::U8, $features),
+            bf16: storage_of!(
+                $simd,
+                half::bf16,
+                DType::Bf16,
+                $features,
+                panels_of!($simd, half::bf16, $features, $rows)
+            ),
+            f16: storage_of!(
+                $simd,
+                half::f16,
+                DType::F16,
+                $features,
+                panels_of!($simd, half::f16, $features, $rows)
+            ),
+            i8: storage_of!($simd, i8, DType::I8, $features, PanelKernels::NONE),
+            u8: storage_of!($simd, u8, DType::U8, $features, PanelKernels::NONE),
         })
     };
-    ($other:ident, $simd:ty, $features:tt) => {
+    ($other:ident, $simd:ty, $features:tt, panel rows $rows:tt) => {
         None
     };
 }
@@ -522,7 +510,10 @@ macro_rules! table_of {
             fn table(_key: key::Key) -> &'static [Kernels<Self>] {
                 const AVX512: Kernels<$type> = kernels_of!(
                     $avx512, Isa::Avx512, $lanes512, ["avx512f", "avx512bw", "avx512dq", "avx512vl", "fma"],
-                    narrow_of!($type, $avx512, ["avx512f", "avx512bw", "avx512dq", "avx512vl", "fma"]),
+                    narrow_of!(
+                        $type, $avx512, ["avx512f", "avx512bw", "avx512dq", "avx512vl", "fma"],
+                        panel rows [1 2 4 8]
+                    ),
                     panel rows [1 2 4 6 8 10 12],
                     pixel [1 2 3] x 8 [1 2 3 4] x 6 [1 2 3 4 5 6] x 4 [1 2 3 4 5 6 7 8 9] x 3
                         [1 2 3 4 5 6 7 8 9 10 11 12 13 14] x 2 [1 2 3 4 5 6 7 8 9 10 11 12 13 14] x 1
@@ -534,7 +525,7 @@ macro_rules! table_of {
                     AVX512,
                     kernels_of!(
                         $avx2, Isa::Avx2, $lanes2, ["avx2", "fma", "f16c"],
-                        narrow_of!($type, $avx2, ["avx2", "fma", "f16c"]),
+                        narrow_of!($type, $avx2, ["avx2", "fma", "f16c"], panel rows [1 2 4]),
                         panel rows [1 2 3 4 5 6],
                         pixel [1 2 3] x 4 [1 2 3 4 5 6] x 2 [1 2 3 4 5 6] x 1
                     ),
@@ -565,7 +556,8 @@ macro_rules! table_of {
 macro_rules! portable_kernels {
     ($type:ident, $lanes:literal) => {
         kernels_of!(
-            Portable<$type, $lanes>, Isa::Portable, $lanes, [], narrow_of!($type, Portable<$type, $lanes>, []),
+            Portable<$type, $lanes>, Isa::Portable, $lanes, [],
+            narrow_of!($type, Portable<$type, $lanes>, [], panel rows [1 2 4]),
             panel rows [1 2 4],
             pixel [1 2 3 4] x 1
         )

@@ -4,15 +4,15 @@ use super::channels::accumulate_tap;
 use super::rows::{fetch_rows, write};
 use super::sums::{add_bias, keep, loaded, zeros};
 use super::{PanelRows, PanelSums, PanelTile, RowPointers, TilePanel, to_fetch};
-use crate::simd::Simd;
+use crate::storage::Convert;
 
-/// Computes a tile of the panel of some number.
+/// Computes a tile of the panel of some number, whose weights are stored as `Q`.
 ///
 /// # Safety
 ///
 /// As [`panel`](super::panel).
 #[inline(always)]
-pub(super) unsafe fn alone<S: Simd, const ROWS: usize, const VECTORS: usize>(
+pub(super) unsafe fn alone<S: Convert<Q>, Q, const ROWS: usize, const VECTORS: usize>(
     tile: &PanelTile<'_, S::Scalar>,
     number: usize,
     panel: &mut TilePanel<'_, S::Scalar>,
@@ -31,12 +31,14 @@ pub(super) unsafe fn alone<S: Simd, const ROWS: usize, const VECTORS: usize>(
         let mut sums =
             if tile.resume { loaded::<S, ROWS, VECTORS>(out) } else { zeros::<S, ROWS, VECTORS>() };
         for (index, tap) in tile.taps.iter().enumerate() {
-            let weights = panel.weights.add(tap.number * tile.channels_of_tap * width);
-            let fetch = to_fetch::<S, VECTORS>(tile, number, index, panel);
-            let rows = &tile.rows[tap.rows];
-            if !S::accumulate_panel(&mut sums, rows, tap.distance, weights, fetch, tile.channels) {
-                let rows = moved(rows, tap.distance);
-                accumulate_tap::<S, ROWS, VECTORS>(&mut sums, &rows, weights, fetch, tile.channels);
+            let weights = panel.weights.cast::<Q>().add(tap.number * tile.channels_of_tap * width);
+            let fetch = to_fetch::<S, Q, VECTORS>(tile, number, index, panel);
+            let (rows, distance) = (&tile.rows[tap.rows], tap.distance);
+            let is_done = S::IS_ITSELF
+                && S::accumulate_panel(&mut sums, rows, distance, weights.cast(), fetch, tile.channels);
+            if !is_done {
+                let rows = moved(rows, distance);
+                accumulate_tap::<S, Q, ROWS, VECTORS>(&mut sums, &rows, weights, fetch, tile.channels);
             }
         }
         let finite = add_bias::<S, ROWS, VECTORS>(&mut sums, panel.bias);

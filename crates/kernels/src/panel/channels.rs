@@ -2,8 +2,7 @@
 
 use super::{FETCH_EVERY, RowPointers};
 use crate::fetch::fetch;
-use crate::simd::Simd;
-use crate::storage::LINE;
+use crate::storage::{Convert, LINE};
 
 /// Channels that are multiplied between two looks at how many are left.
 const UNROLL: usize = 4;
@@ -14,10 +13,10 @@ const UNROLL: usize = 4;
 ///
 /// As [`panel`](super::panel).
 #[inline(always)]
-pub(super) unsafe fn accumulate_tap<S: Simd, const ROWS: usize, const VECTORS: usize>(
+pub(super) unsafe fn accumulate_tap<S: Convert<Q>, Q, const ROWS: usize, const VECTORS: usize>(
     sums: &mut [[S::Vector; VECTORS]; ROWS],
     rows: &RowPointers<S::Scalar>,
-    mut weights: *const S::Scalar,
+    mut weights: *const Q,
     mut to_fetch: *const S::Scalar,
     channels: usize,
 ) {
@@ -30,11 +29,11 @@ pub(super) unsafe fn accumulate_tap<S: Simd, const ROWS: usize, const VECTORS: u
                 fetch(to_fetch);
                 to_fetch = to_fetch.wrapping_byte_add(LINE);
             }
-            accumulate::<S, ROWS, VECTORS, UNROLL>(sums, rows, channel, weights);
+            accumulate::<S, Q, ROWS, VECTORS, UNROLL>(sums, rows, channel, weights);
             weights = weights.add(UNROLL * width);
         }
         for channel in together..channels {
-            accumulate::<S, ROWS, VECTORS, 1>(sums, rows, channel, weights);
+            accumulate::<S, Q, ROWS, VECTORS, 1>(sums, rows, channel, weights);
             weights = weights.add(width);
         }
     }
@@ -46,11 +45,11 @@ pub(super) unsafe fn accumulate_tap<S: Simd, const ROWS: usize, const VECTORS: u
 ///
 /// As [`panel`](super::panel), for those channels of one tap.
 #[inline(always)]
-unsafe fn accumulate<S: Simd, const ROWS: usize, const VECTORS: usize, const CHANNELS: usize>(
+unsafe fn accumulate<S: Convert<Q>, Q, const ROWS: usize, const VECTORS: usize, const CHANNELS: usize>(
     sums: &mut [[S::Vector; VECTORS]; ROWS],
     rows: &RowPointers<S::Scalar>,
     channel: usize,
-    weights: *const S::Scalar,
+    weights: *const Q,
 ) {
     // SAFETY: the caller vouches for the instruction set, the rows and the weights.
     unsafe {
@@ -60,7 +59,7 @@ unsafe fn accumulate<S: Simd, const ROWS: usize, const VECTORS: usize, const CHA
             // Row pointers may outnumber the registers that could hold them: several channels per reload keep the loads below
             // what the arithmetic needs.
             for of_channel in 0..CHANNELS {
-                columns[of_channel][0] = S::load(weights.add(of_channel * S::LANES));
+                columns[of_channel][0] = S::load_as(weights.add(of_channel * S::LANES));
             }
             for row in 0..ROWS {
                 for of_channel in 0..CHANNELS {
@@ -73,7 +72,7 @@ unsafe fn accumulate<S: Simd, const ROWS: usize, const VECTORS: usize, const CHA
         for of_channel in 0..CHANNELS {
             for vector in 0..VECTORS {
                 columns[of_channel][vector] =
-                    S::load(weights.add((of_channel * VECTORS + vector) * S::LANES));
+                    S::load_as(weights.add((of_channel * VECTORS + vector) * S::LANES));
             }
             for row in 0..ROWS {
                 let input = S::splat(rows[row].add(channel + of_channel).read());

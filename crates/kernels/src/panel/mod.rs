@@ -10,8 +10,7 @@ mod pair;
 mod rows;
 mod sums;
 
-use crate::simd::{Scalar, Simd};
-use crate::storage::{LINE, OutputRows};
+use crate::storage::{Convert, LINE, OutputRows};
 
 use alone::alone;
 use pair::pair;
@@ -24,9 +23,14 @@ pub const MAX_ROWS: usize = 12;
 /// that are read.
 pub(crate) const FETCH_EVERY: usize = 2;
 
-/// Elements that kernels have fetched by a tap of so many channels.
+/// Lines that kernels have fetched by a tap of so many channels.
+pub fn lines_fetched_by_tap(channels: usize) -> usize {
+    channels / FETCH_EVERY
+}
+
+/// The same in elements.
 pub fn fetched_by_tap<T>(channels: usize) -> usize {
-    channels / FETCH_EVERY * (LINE / size_of::<T>())
+    lines_fetched_by_tap(channels) * (LINE / size_of::<T>())
 }
 
 /// Channel 0 of the input of every row of a tile. Rows beyond the input read a run of zeros.
@@ -65,10 +69,10 @@ pub struct PanelTile<'a, T> {
     pub fetch: Fetch<T>,
 }
 
-/// What will be read soon. A line is fetched every few channels, wherever it lies: see [`fetched_by_tap`].
+/// What will be read soon. A line is fetched every few channels, wherever it lies: see [`lines_fetched_by_tap`].
 #[derive(Clone, Copy, Debug)]
 pub enum Fetch<T> {
-    /// The weights that follow each panel's, from so many elements of every tap on.
+    /// The weights that follow each panel's, from so many lines of every tap on.
     Weights(usize),
     /// So many elements from here on, by all panels and taps in turn.
     Inputs(*const T, usize),
@@ -79,10 +83,10 @@ pub enum Fetch<T> {
 pub struct TilePanel<'a, T> {
     /// How wide it is, 1 or 2.
     pub vectors: usize,
-    /// `[tap][channel][column]`
-    pub weights: *const T,
+    /// `[tap][channel][column]`, of the type that the [kernels](PanelKernels) are for.
+    pub weights: *const u8,
     /// The weights that follow, in the same order.
-    pub next: *const T,
+    pub next: *const u8,
     /// The sums of all tiles, `[row][column]` each.
     pub sums: &'a mut [T],
     /// In the last step, what is added to the sums: one value per column.
@@ -115,7 +119,7 @@ pub enum PanelSums {
     Written,
 }
 
-/// Computes a tile of every panel.
+/// Computes a tile of every panel, whose weights are stored as `Q`.
 ///
 /// # Safety
 ///
@@ -123,49 +127,106 @@ pub enum PanelSums {
 /// the tap's distance; panels must have weights of `channels · VECTORS · LANES` elements wherever a tap's begin. Rows must have
 /// somewhere to go that nobody else writes to.
 #[inline(always)]
-pub(crate) unsafe fn panel<S: Simd, const ROWS: usize, const VECTORS: usize>(
+pub(crate) unsafe fn panel<S: Convert<Q>, Q, const ROWS: usize, const VECTORS: usize>(
     tile: &PanelTile<'_, S::Scalar>,
     panels: &mut [TilePanel<'_, S::Scalar>],
 ) {
-    let paired = if S::PAIRS && (ROWS, VECTORS) == (2 * PAIR_ROWS, 2) { panels.len() / 2 * 2 } else { 0 };
+    let has_pairs = S::PAIRS && S::IS_ITSELF && (ROWS, VECTORS) == (2 * PAIR_ROWS, 2);
+    let paired = if has_pairs { panels.len() / 2 * 2 } else { 0 };
     let (pairs, others) = panels.split_at_mut(paired);
     // SAFETY: handed on from the caller.
     unsafe {
         for (number, panels) in pairs.as_chunks_mut().0.iter_mut().enumerate() {
-            pair::<S>(tile, 2 * number, panels);
+            pair::<S, Q>(tile, 2 * number, panels);
         }
         for (number, panel) in others.iter_mut().enumerate() {
-            alone::<S, ROWS, VECTORS>(tile, paired + number, panel);
+            alone::<S, Q, ROWS, VECTORS>(tile, paired + number, panel);
         }
     }
 }
 
 /// Where a panel has lines fetched at a tap.
 #[inline(always)]
-fn to_fetch<S: Simd, const VECTORS: usize>(
+fn to_fetch<S: Convert<Q>, Q, const VECTORS: usize>(
     tile: &PanelTile<'_, S::Scalar>,
     number: usize,
     tap: usize,
     panel: &TilePanel<'_, S::Scalar>,
 ) -> *const S::Scalar {
-    let tap_len = tile.channels_of_tap * VECTORS * S::LANES;
+    let tap_bytes = tile.channels_of_tap * VECTORS * S::LANES * size_of::<Q>();
     let fetched = fetched_by_tap::<S::Scalar>(tile.channels);
     let before = (number * tile.taps.len() + tap) * fetched;
     let number = tile.taps[tap].number;
     match tile.fetch {
-        Fetch::Weights(from) => panel.next.wrapping_add(number * tap_len + from),
+        Fetch::Weights(lines) => panel.next.wrapping_add(number * tap_bytes + lines * LINE).cast(),
         Fetch::Inputs(from, count) if before < count => from.wrapping_add(before),
         // What is near already costs the least.
-        Fetch::Inputs(..) => panel.weights.wrapping_add(number * tap_len),
+        Fetch::Inputs(..) => panel.weights.wrapping_add(number * tap_bytes).cast(),
     }
 }
 
 /// A panel kernel: see [`panel`].
 pub(crate) type PanelKernel<T> = unsafe fn(&PanelTile<'_, T>, &mut [TilePanel<'_, T>]);
 
-/// The panel kernels of an instruction set, by number of rows.
+/// The panel kernels of an instruction set that this CPU has, for weights of one type.
 #[derive(Clone, Copy)]
-pub(crate) struct PanelKernels<T: Scalar> {
+pub struct PanelKernels<T: 'static> {
     /// Rising numbers of rows, each with its kernels of one and two vectors.
     pub(crate) by_rows: &'static [(usize, [PanelKernel<T>; 2])],
+}
+
+/// The panel kernels of an instruction set for weights of a type.
+macro_rules! panels_of {
+    ($simd:ty, $stored:ty, [$($feature:literal),*], [$($rows:literal)*]) => {{
+        type Number = <$simd as crate::simd::Simd>::Scalar;
+        use crate::panel::{MAX_ROWS, PanelKernels, PanelTile, TilePanel, panel};
+
+        $(#[target_feature(enable = $feature)])*
+        unsafe fn panel_kernel<const ROWS: usize, const VECTORS: usize>(
+            tile: &PanelTile<'_, Number>,
+            panels: &mut [TilePanel<'_, Number>],
+        ) {
+            // SAFETY: the features are those of the instruction set; the caller vouches for the rest.
+            unsafe { panel::<$simd, $stored, ROWS, VECTORS>(tile, panels) }
+        }
+
+        const { $(assert!($rows <= MAX_ROWS);)* }
+        PanelKernels {
+            by_rows: &[$(($rows, [panel_kernel::<$rows, 1>, panel_kernel::<$rows, 2>])),*],
+        }
+    }};
+}
+pub(crate) use panels_of;
+
+impl<T> PanelKernels<T> {
+    /// None at all.
+    pub(crate) const NONE: Self = PanelKernels { by_rows: &[] };
+
+    /// The most rows of a tile; none if there are no kernels.
+    pub fn most_rows(&self) -> usize {
+        self.by_rows.last().map_or(0, |&(rows, _)| rows)
+    }
+
+    /// The rows that the kernel for at least `rows` rows really computes.
+    pub fn rows_for(&self, rows: usize) -> usize {
+        let fitting = self.by_rows.iter().find(|&&(have, _)| have >= rows);
+        fitting.map_or(self.most_rows(), |&(have, _)| have)
+    }
+
+    /// Computes a tile of `rows` (as [`rows_for`](Self::rows_for) gave) of every panel.
+    ///
+    /// # Safety
+    ///
+    /// The first `rows` row pointers of every tap must be readable at each of the tile's channels, at the tap's distance, and the
+    /// weights of every panel must hold `channels × vectors × lanes` elements wherever a tap's begin, of the type that the kernels
+    /// are for. The tile's distances must be between those that the outputs of panels were [made](crate::Output::rows) for, and no
+    /// other thread may write there at the same time.
+    pub unsafe fn compute(&self, rows: usize, tile: &PanelTile<'_, T>, panels: &mut [TilePanel<'_, T>]) {
+        let kernel = self.by_rows.iter().find(|&&(have, _)| have == rows);
+        let Some((_, kernels)) = kernel else { panic!("there is no panel kernel of {rows} rows") };
+        for as_wide in panels.chunk_by_mut(|one, next| one.vectors == next.vectors) {
+            // SAFETY: the CPU has the instruction set, or nobody would have been given `self`; the caller vouches for the pointers.
+            unsafe { kernels[as_wide[0].vectors - 1](tile, as_wide) }
+        }
+    }
 }

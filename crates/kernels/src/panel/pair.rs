@@ -7,6 +7,7 @@ use super::rows::write;
 use super::sums::{add_bias, keep, loaded, zeros};
 use super::{PanelRows, PanelSums, PanelTile, TilePanel, to_fetch};
 use crate::simd::Simd;
+use crate::storage::Convert;
 
 /// Rows of tiles that two panels have computed together.
 pub(crate) const PAIR_ROWS: usize = 6;
@@ -39,7 +40,7 @@ impl<T> OutputsAhead<T> {
 ///
 /// As [`panel`](super::panel), of `2 · PAIR_ROWS` rows.
 #[inline(always)]
-pub(super) unsafe fn pair<S: Simd>(
+pub(super) unsafe fn pair<S: Convert<Q>, Q>(
     tile: &PanelTile<'_, S::Scalar>,
     number: usize,
     panels: &mut [TilePanel<'_, S::Scalar>; 2],
@@ -62,8 +63,9 @@ pub(super) unsafe fn pair<S: Simd>(
             }
             for (index, tap) in tile.taps.iter().enumerate() {
                 let before = tap.number * tile.channels_of_tap * width;
-                let weights = [panels[0].weights.add(before), panels[1].weights.add(before)];
-                let fetch = to_fetch::<S, 2>(tile, number + half, index, &panels[half]);
+                let weights =
+                    [&panels[0], &panels[1]].map(|panel| panel.weights.cast::<S::Scalar>().add(before));
+                let fetch = to_fetch::<S, Q, 2>(tile, number + half, index, &panels[half]);
                 let outputs = match panels[0].to {
                     Some(to) if index + 1 == tile.taps.len() => OutputsAhead::of(to.first, distances),
                     // What is near already costs the least, if no other thread reads it.
@@ -81,7 +83,7 @@ pub(super) unsafe fn pair<S: Simd>(
         if panel.became == PanelSums::NotFinite && panel.to.is_some() {
             // Whoever makes them finite needs all rows, and those of the other half may have been written.
             // SAFETY: handed on from the caller.
-            unsafe { alone::<S, { 2 * PAIR_ROWS }, 2>(tile, number + index, panel) };
+            unsafe { alone::<S, Q, { 2 * PAIR_ROWS }, 2>(tile, number + index, panel) };
         }
     }
 }

@@ -8,6 +8,9 @@ use crate::simd::Simd;
 ///
 /// As for [`Simd`].
 pub(crate) trait Convert<Q>: Simd {
+    /// Whether there is nothing to convert.
+    const IS_ITSELF: bool = false;
+
     unsafe fn load_as(from: *const Q) -> Self::Vector;
     unsafe fn load_masked_as(from: *const Q, mask: Self::Mask) -> Self::Vector;
     unsafe fn store_as(to: *mut Q, value: Self::Vector);
@@ -61,6 +64,8 @@ pub(crate) const LINE: usize = 64;
 macro_rules! convert_itself {
     ($({$($generics:tt)*} $scalar:ty, $simd:ty;)*) => {$(
         impl<$($generics)*> crate::storage::Convert<$scalar> for $simd {
+            const IS_ITSELF: bool = true;
+
             #[inline(always)]
             unsafe fn load_as(from: *const $scalar) -> Self::Vector {
                 // SAFETY: handed on from the caller.

@@ -2,10 +2,12 @@
 
 use outstride_spec::DType;
 
+use crate::panel::PanelKernels;
+
 /// The kernels between memory of one type and registers of another. The memory's type is erased: pointers are to its
 /// elements, and distances count them.
 #[derive(Clone, Copy)]
-pub struct Storage<T> {
+pub struct Storage<T: 'static> {
     pub(crate) dtype: DType,
     pub(crate) size: usize,
     pub(crate) load: unsafe fn(*const u8) -> T,
@@ -19,11 +21,13 @@ pub struct Storage<T> {
     pub(crate) stream_transposed: unsafe fn(*const T, &[isize], usize, *mut u8, isize),
     pub(crate) store_interleaved: unsafe fn(*const T, &[isize], usize, *mut u8),
     pub(crate) stream_interleaved: unsafe fn(*const T, &[isize], usize, *mut u8),
+    /// For weights in such memory.
+    pub(crate) panel: PanelKernels<T>,
 }
 
 /// The kernels of an instruction set for one type in memory.
 macro_rules! storage_of {
-    ($simd:ty, $stored:ty, $dtype:expr, [$($feature:literal),*]) => {{
+    ($simd:ty, $stored:ty, $dtype:expr, [$($feature:literal),*], $panel:expr) => {{
         type Q = $stored;
         type T = <$simd as crate::simd::Simd>::Scalar;
         use crate::storage::{Convert, Storage};
@@ -136,6 +140,7 @@ macro_rules! storage_of {
             stream_transposed,
             store_interleaved,
             stream_interleaved,
+            panel: $panel,
         }
     }};
 }

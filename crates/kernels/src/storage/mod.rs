@@ -8,6 +8,7 @@ mod kernels;
 mod output;
 mod source;
 
+use bytemuck::Zeroable;
 use half::{bf16, f16};
 use outstride_spec::{DType, IntegerOverflow};
 
@@ -20,7 +21,7 @@ pub use source::Source;
 use crate::table::{Kernels, Real};
 
 /// A type that numbers computed with as `T` can be stored in.
-pub trait Stored<T>: Copy + Default + Send + Sync + 'static {
+pub trait Stored<T>: Copy + Default + Zeroable + Send + Sync + std::fmt::Debug + 'static {
     /// The type's name.
     const DTYPE: DType;
 

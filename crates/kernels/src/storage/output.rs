@@ -8,7 +8,7 @@ use super::{Storage, Stored, range_of};
 use crate::table::{Kernels, Real};
 
 /// Exclusive memory, lent to tasks that write different elements of it.
-pub struct Output<'a, T> {
+pub struct Output<'a, T: 'static> {
     start: *mut u8,
     len: usize,
     storage: &'a Storage<T>,

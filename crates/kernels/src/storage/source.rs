@@ -7,11 +7,12 @@ use outstride_spec::{DType, IntegerOverflow};
 
 use super::{Storage, Stored, range_of};
 use crate::fetch::fetch_near;
+use crate::panel::PanelKernels;
 use crate::table::{Kernels, Real};
 
 /// Memory to read from.
 #[derive(Clone, Copy)]
-pub struct Source<'a, T> {
+pub struct Source<'a, T: 'static> {
     start: *const u8,
     len: usize,
     storage: &'a Storage<T>,
@@ -82,6 +83,22 @@ impl<'a, T: Real> Source<'a, T> {
         // SAFETY: the run is inside the memory; the CPU has the instructions, or there would be no kernels.
         unsafe { (self.storage.load_run)(self.at(first), target.len(), target.as_mut_ptr()) }
         self.shift(target);
+    }
+
+    /// The panel kernels for weights that lie here.
+    pub fn panels(&self) -> PanelKernels<T> {
+        self.storage.panel
+    }
+
+    /// Where an element lies, which need not be there.
+    pub fn pointer(&self, index: usize) -> *const u8 {
+        self.at(index as isize)
+    }
+
+    /// How many elements there are.
+    #[expect(clippy::len_without_is_empty, reason = "nobody asks")]
+    pub fn len(&self) -> usize {
+        self.len
     }
 
     /// Bytes of all elements.

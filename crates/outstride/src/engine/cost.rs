@@ -15,6 +15,9 @@ const CYCLES_OF_A_TILE_JOB: f64 = 1000.0;
 /// What there is to find out before the pixels of a group are multiplied.
 const CYCLES_OF_A_PIXEL_GROUP: f64 = 1500.0;
 
+/// What weights of 16 bits take to fetch and to widen, in terms of what wide ones take.
+const NARROW_SIZE: f64 = 0.6;
+
 /// What a core loads from its second-level cache.
 const LOADED_BYTES_PER_CYCLE: f64 = 32.0;
 
@@ -63,7 +66,7 @@ fn store_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, stor
 
 /// Cycles to fetch weights that no cache near the core holds, once per pass over them.
 fn weight_cycles<T: Real>(filter: &PackedFilter<T>, passes: usize) -> f64 {
-    let bytes = filter.bytes();
+    let bytes = filter.computed_bytes();
     if bytes / filter.groups <= CACHED_BYTES { 0.0 } else { fetch_cycles(bytes, passes) }
 }
 
@@ -97,6 +100,7 @@ pub(super) fn panel_cycles<T: Real>(
     let copy = if plan.is_in_place() { 0.0 } else { 0.5 };
     // But for the first pass, a part of the weights' way is gone while others are multiplied.
     let weight_size = 0.6 + 0.4 / plan.passes().max(1) as f64;
+    let weight_size = if plan.is_for_narrow(axes, filter) { NARROW_SIZE * weight_size } else { weight_size };
     compute + plan.overhead(filter) + around_panels(axes, filter, strides, plan, copy, weight_size)
 }
 
@@ -148,7 +152,7 @@ pub(super) fn winograd_cycles<T: Real>(
     let stay_near = transformed / (plan.members() * filter.groups) as f64 <= CACHED_BYTES as f64;
     let transforms = transformed * if stay_near { 0.2 } else { 0.375 };
     // Where the filter itself is far, and where its points are too many for the whole of a second-level cache.
-    let are_far = bytes.max(2 * filter.bytes()) / filter.groups > 2 * CACHED_BYTES;
+    let are_far = bytes.max(2 * filter.computed_bytes()) / filter.groups > 2 * CACHED_BYTES;
     let fetched = if are_far { fetch_cycles(bytes, plan.passes()) } else { 0.0 };
     // Three quarters of their way, weights are fetched while others are multiplied, if there is so much to multiply.
     let beside = (0.75 * fetched).min(compute);

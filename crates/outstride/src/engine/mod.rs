@@ -27,6 +27,7 @@ mod plan;
 mod problem;
 mod scratch;
 mod strategy;
+mod weights;
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};

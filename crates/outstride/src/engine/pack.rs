@@ -3,16 +3,21 @@
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use outstride_kernels::{Kernels, Pieces, Real, Stored};
-use outstride_spec::{FilterCall, Phase};
+use bytemuck::Zeroable;
+use outstride_kernels::{Kernels, Pieces, Real, Source, Stored};
+use outstride_spec::{DType, FilterCall, Phase};
 
 use super::panel::{Grain, MatrixWeights, WinogradWeights};
 use super::panels::{Form, Multiplier, Panel, Segment};
 use super::pixel::{self, Block};
-use crate::aligned::Aligned;
+use super::weights::{WeightRun, Weights};
+use crate::aligned::{Aligned, NoMemory};
 use crate::error::Error;
 use crate::limits::Limits;
 use crate::tensor::TensorView;
+
+/// Weights up to this stay in the second-level cache from one task to the next.
+const NEAR_BYTES: usize = 1 << 20;
 
 /// The weights and bias of an operator in engine order.
 #[derive(Debug)]
@@ -31,7 +36,7 @@ pub(crate) struct PackedFilter<T: Real> {
     /// What the form was chosen for.
     pub(crate) multiplier: Multiplier,
     pub(crate) form: Form,
-    weights: Aligned<T>,
+    weights: Weights<T>,
     /// Weights of one group, in elements.
     group_len: usize,
     /// One value per output channel; zeros without a bias.
@@ -63,6 +68,7 @@ impl<T: Real> PackedFilter<T> {
         let phases = call.phases();
         let group_len = form.group_len(call, kernels.lanes());
         let length = group_len.saturating_mul(groups);
+        // Whatever they are kept in, a path may need them wide.
         limits.check_bytes("the packed weights", length, size_of::<T>())?;
         let mut packed = PackedFilter {
             groups,
@@ -73,10 +79,7 @@ impl<T: Real> PackedFilter<T> {
             phases,
             multiplier,
             form,
-            weights: Aligned::zeros(length).map_err(|_| {
-                let bytes = length.saturating_mul(size_of::<T>());
-                Error::OutOfMemory { what: "the packed weights", bytes }
-            })?,
+            weights: Weights::new(Aligned::<T>::default(), kernels),
             group_len,
             bias: bias.map_or_else(|| vec![T::default(); call.out_channels], <[T]>::to_vec),
             panel_bias: Vec::new(),
@@ -86,10 +89,20 @@ impl<T: Real> PackedFilter<T> {
             winograd: Err("the precision is strict"),
         };
         packed.panel_bias = packed.lay_out(&packed.bias);
-        if !filter.shape().contains(&0) {
-            packed.fill(filter);
-        }
+        packed.weights = if packed.are_kept_narrow::<Q>() {
+            Weights::new(packed.laid_out(&Filling { filter, convert: |weight: Q| weight }, length)?, kernels)
+        } else {
+            Weights::new(packed.laid_out(&Filling { filter, convert: Q::widen }, length)?, kernels)
+        };
         Ok(packed)
+    }
+
+    /// Whether weights stored as `Q` are kept as they are. Where they are too many to stay near, those that are read for a few
+    /// positions only are on their way for half as long.
+    fn are_kept_narrow<Q: Stored<T>>(&self) -> bool {
+        let can_be_read = Source::new::<Q>(&[], self.kernels).panels().most_rows() > 0;
+        let bytes = self.group_len.saturating_mul(size_of::<T>());
+        size_of::<Q>() < size_of::<T>() && can_be_read && self.is_dense() && bytes > NEAR_BYTES
     }
 
     /// Whether there are panels.
@@ -169,10 +182,39 @@ impl<T: Real> PackedFilter<T> {
         }
     }
 
-    /// The weights of a panel in a group, `[tap][channel][column]`.
-    pub(crate) fn panel_weights(&self, group: usize, panel: &Panel) -> &[T] {
-        let start = group * self.group_len + panel.offset;
-        &self.weights.as_slice()[start..start + panel.weights(self.in_channels, self.kernels.lanes())]
+    /// The weights of a panel in a group, `[tap][channel][column]`, as they are kept.
+    pub(crate) fn panel_weights(&self, group: usize, panel: &Panel) -> WeightRun<'_, T> {
+        self.run_of_panel(self.weights.kept(), group, panel)
+    }
+
+    /// The same in the type that is computed with. Narrow ones must have been [widened](Self::widen).
+    pub(crate) fn computed_panel_weights(&self, group: usize, panel: &Panel) -> WeightRun<'_, T> {
+        self.run_of_panel(Source::new(self.weights.computed(), self.kernels), group, panel)
+    }
+
+    fn run_of_panel<'a>(&self, source: Source<'a, T>, group: usize, panel: &Panel) -> WeightRun<'a, T> {
+        let first = group * self.group_len + panel.offset;
+        WeightRun { source, first, len: panel.weights(self.in_channels, self.kernels.lanes()) }
+    }
+
+    /// The type that weights are kept in.
+    pub(crate) fn weight_type(&self) -> DType {
+        self.weights.kept().dtype()
+    }
+
+    /// Whether weights are kept in a narrower type than what is computed with.
+    pub(crate) fn is_narrow(&self) -> bool {
+        self.weights.are_narrow()
+    }
+
+    /// The most rows of tiles of panels, with weights as they are kept.
+    pub(crate) fn panel_rows(&self) -> usize {
+        self.weights.kept().panels().most_rows()
+    }
+
+    /// Has weights in the type that is computed with, for paths that read them so.
+    pub(crate) fn widen(&self) -> Result<(), NoMemory> {
+        self.weights.widen()
     }
 
     /// The bias of a panel in a group, one value per column.
@@ -210,17 +252,22 @@ impl<T: Real> PackedFilter<T> {
             Form::Panels(_) => group * self.group_len,
             Form::Depthwise => group,
         };
-        &self.weights.as_slice()[first..]
+        &self.weights.computed()[first..]
     }
 
     /// The weights of a depthwise filter at one kernel element, one per group.
     pub(crate) fn depthwise_weights(&self, kernel_element: usize) -> &[T] {
-        &self.weights.as_slice()[kernel_element * self.groups..][..self.groups]
+        &self.weights.computed()[kernel_element * self.groups..][..self.groups]
     }
 
     /// Bytes of the packed weights.
     pub(crate) fn bytes(&self) -> usize {
-        self.weights.len() * size_of::<T>()
+        self.weights.bytes()
+    }
+
+    /// Bytes of the packed weights, in the type that is computed with.
+    pub(crate) fn computed_bytes(&self) -> usize {
+        self.weights.computed_bytes()
     }
 
     /// Bytes of the weights in other forms: in the order of matrix tiles, and those of points.
@@ -229,85 +276,105 @@ impl<T: Real> PackedFilter<T> {
             + self.winograd.as_ref().map_or(0, WinogradWeights::bytes)
     }
 
-    fn fill<Q: Stored<T>>(&mut self, filter: &TensorView<'_, Q>) {
-        let mut weights = std::mem::take(&mut self.weights);
+    /// The weights in engine order, so many of them.
+    fn laid_out<Q: Copy, E: Zeroable>(
+        &self,
+        filling: &Filling<'_, Q, E>,
+        length: usize,
+    ) -> Result<Aligned<E>, Error> {
+        let mut laid_out = Aligned::zeros(length).map_err(|_| {
+            let bytes = length.saturating_mul(size_of::<E>());
+            Error::OutOfMemory { what: "the packed weights", bytes }
+        })?;
+        if filling.filter.shape().contains(&0) {
+            return Ok(laid_out);
+        }
+        let weights = laid_out.as_mut_slice();
         match &self.form {
-            Form::Depthwise => self.fill_depthwise(filter, weights.as_mut_slice()),
+            Form::Depthwise => self.fill_depthwise(filling, weights),
             Form::Panels(panels) => {
-                for (group, weights) in weights.as_mut_slice().chunks_exact_mut(self.group_len).enumerate() {
+                for (group, weights) in weights.chunks_exact_mut(self.group_len).enumerate() {
                     for panel in &panels.panels {
-                        self.fill_panel(
-                            filter,
-                            group,
-                            panel,
-                            panels.segments(panel),
-                            &mut weights[panel.offset..],
-                        );
+                        let segments = panels.segments(panel);
+                        self.fill_panel(filling, group, panel, segments, &mut weights[panel.offset..]);
                     }
                 }
             }
         }
-        self.weights = weights;
+        Ok(laid_out)
     }
 
     /// Lays out the weights of a depthwise filter, one per group at every kernel element.
-    fn fill_depthwise<Q: Stored<T>>(&self, filter: &TensorView<'_, Q>, weights: &mut [T]) {
+    fn fill_depthwise<Q: Copy, E>(&self, filling: &Filling<'_, Q, E>, weights: &mut [E]) {
+        let filter = filling.filter;
         let (kernel, strides) = (&filter.shape()[3..], filter.strides());
         for (element, run) in weights.chunks_exact_mut(self.groups).enumerate() {
             let at = filter.offset() as isize + offset_of(element, kernel, &strides[3..]);
             for (group, weight) in run.iter_mut().enumerate() {
-                *weight = filter.data()[(at + group as isize * strides[0]) as usize].widen();
+                *weight = filling.weight(at + group as isize * strides[0]);
             }
         }
     }
 
     /// Lays out the weights of a panel in a group, tap by tap.
-    fn fill_panel<Q: Stored<T>>(
+    fn fill_panel<Q: Copy, E>(
         &self,
-        filter: &TensorView<'_, Q>,
+        filling: &Filling<'_, Q, E>,
         group: usize,
         panel: &Panel,
         segments: &[Segment],
-        weights: &mut [T],
+        weights: &mut [E],
     ) {
         let width = panel.vectors * self.kernels.lanes();
         for (tap, rows) in weights.chunks_exact_mut(self.in_channels * width).take(panel.taps()).enumerate() {
             let deltas = panel.deltas_of(tap);
             for segment in segments {
                 let phase = self.phase(segment.phase);
-                if let Some(kernel) = kernel_offset(&phase, &deltas, &filter.strides()[3..]) {
-                    self.fill_segment(filter, group, kernel, segment, rows, width);
+                if let Some(kernel) = kernel_offset(&phase, &deltas, &filling.filter.strides()[3..]) {
+                    self.fill_segment(filling, group, kernel, segment, rows, width);
                 }
             }
         }
     }
 
     /// Lays out the weights of a segment at one kernel element, one row of so many columns per channel.
-    fn fill_segment<Q: Stored<T>>(
+    fn fill_segment<Q: Copy, E>(
         &self,
-        filter: &TensorView<'_, Q>,
+        filling: &Filling<'_, Q, E>,
         group: usize,
         kernel_offset: isize,
         segment: &Segment,
-        rows: &mut [T],
+        rows: &mut [E],
         width: usize,
     ) {
-        let strides = filter.strides();
+        let strides = filling.filter.strides();
         let (each_in, each_out) = (self.in_channels / self.joined, self.out_channels / self.joined);
         let last = segment.first_channel + segment.channels;
         for (channel, row) in rows.chunks_exact_mut(width).enumerate() {
             let (of_joined, within) = (channel / each_in, channel % each_in);
             let made = of_joined * each_out..(of_joined + 1) * each_out;
-            let base = filter.offset() as isize
+            let base = filling.filter.offset() as isize
                 + kernel_offset
                 + (group * self.joined + of_joined) as isize * strides[0]
                 + within as isize * strides[1];
             for out_channel in made.start.max(segment.first_channel)..made.end.min(last) {
                 let at = base + (out_channel - made.start) as isize * strides[2];
-                row[segment.column + out_channel - segment.first_channel] =
-                    filter.data()[at as usize].widen();
+                row[segment.column + out_channel - segment.first_channel] = filling.weight(at);
             }
         }
+    }
+}
+
+/// A filter, and what becomes of its weights.
+struct Filling<'a, Q, E> {
+    filter: &'a TensorView<'a, Q>,
+    convert: fn(Q) -> E,
+}
+
+impl<Q: Copy, E> Filling<'_, Q, E> {
+    /// The weight at a place in memory.
+    fn weight(&self, at: isize) -> E {
+        (self.convert)(self.filter.data()[at as usize])
     }
 }
 

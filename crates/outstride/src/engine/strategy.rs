@@ -80,25 +80,27 @@ impl Strategy {
         };
         let lane =
             if dense { Err("the filter is not depthwise") } else { Ok(lane_cycles(axes, filter, strides)) };
-        let considered = vec![
+        let mut considered = vec![
             (Path::Panel, panel),
             (Path::Tile, tile),
             (Path::Winograd, winograd),
             (Path::Pixel, pixel),
             (Path::Lane, lane),
         ];
-        let possible = considered.iter().filter_map(|&(path, cycles)| Some((path, cycles.ok()?)));
-        let chosen = possible
-            .clone()
-            .find(|&(path, _)| Some(path) == forced)
-            .or_else(|| possible.min_by(|a, b| a.1.total_cmp(&b.1)));
-        let (path, cycles) = chosen.expect("a filter is dense or depthwise");
+        let mut best = best_of(&considered, forced);
+        if best.0 == Path::Pixel && filter.widen().is_err() {
+            for (_, cycles) in considered.iter_mut().filter(|(path, _)| *path == Path::Pixel) {
+                *cycles = Err("no memory for the weights in the type that is computed with");
+            }
+            best = best_of(&considered, forced);
+        }
+        let (path, cycles) = best;
         let threads = threads.min(worthwhile_threads(cycles));
         let turns = (cycles / threads as f64 / CYCLES_WORTH_A_TASK) as usize;
         let workers = Workers { threads, turns: turns.clamp(1, Workers::MOST_TURNS) };
         let for_workers = |plan: PanelPlan| plan.for_workers(axes, filters.of(path), workers);
         let tasks = match (path, by_vectors, by_tiles, by_winograd) {
-            (Path::Panel, Ok(plan), ..) => Tasks::Panel(for_workers(plan)),
+            (Path::Panel, Ok(plan), ..) => Tasks::Panel(for_workers(plan).with_weights_widened(axes, filter)),
             (Path::Tile, _, Ok(plan), _) => Tasks::Tile(for_workers(plan)),
             (Path::Winograd, _, _, Ok(plan)) => Tasks::Winograd(for_workers(plan)),
             (Path::Lane, ..) => Tasks::Lane(LanePlan::new(axes, filter, strides, workers)),
@@ -146,13 +148,13 @@ impl Strategy {
         let kernels = filter.kernels;
         let columns = filter.widest_panel();
         let path = self.path();
-        let tile = match path {
-            Path::Panel | Path::Winograd => (kernels.panel_rows(), columns),
-            Path::Tile => (4 / columns, columns),
-            Path::Pixel => pixel::tile(filter),
-            Path::Lane | Path::Reference => (1, 4),
+        let (dtype, tile) = match &self.tasks {
+            Tasks::Panel(plan) => (plan.weight_type(filter), (plan.tile_rows(filter), columns)),
+            Tasks::Winograd(plan) => (T::DTYPE, (plan.tile_rows(filter), columns)),
+            Tasks::Tile(_) => (filter.grain().dtype(), (4 / columns, columns)),
+            Tasks::Pixel(_) => (T::DTYPE, pixel::tile(filter)),
+            Tasks::Lane(_) => (T::DTYPE, (1, 4)),
         };
-        let dtype = if path == Path::Tile { filter.grain().dtype() } else { T::DTYPE };
         let isa = if path == Path::Tile { kernels.matrix_isa(dtype) } else { kernels.vector_isa() };
         KernelName { dtype, family: path.name(), tile, isa }
     }
@@ -208,6 +210,14 @@ fn considered_together(strategies: &[Strategy]) -> Vec<(Path, Result<f64, &'stat
         }
         together
     })
+}
+
+/// The path with the least cycles of those that can run, or the one that is `forced` if that can.
+fn best_of(considered: &[(Path, Result<f64, &'static str>)], forced: Option<Path>) -> (Path, f64) {
+    let possible = considered.iter().filter_map(|&(path, cycles)| Some((path, cycles.ok()?)));
+    let wanted = possible.clone().find(|&(path, _)| Some(path) == forced);
+    let best = wanted.or_else(|| possible.min_by(|a, b| a.1.total_cmp(&b.1)));
+    best.expect("a dense filter has panels, and the weights of a depthwise one are not narrow")
 }
 
 /// How many threads are worth waking for some work.

@@ -1,6 +1,8 @@
 //! 16-bit floats: sums in 32 bits, rounded once.
 
-use outstride::{Activation, Element, Options, Precision, Tensor, TensorView, TensorViewMut, bf16, f16};
+use outstride::{
+    Activation, Element, Options, Path, Precision, Tensor, TensorView, TensorViewMut, bf16, f16,
+};
 
 use crate::layers::{Layer, Numbers, PATHS, expected, isas, nearest, prepare, prepare_with};
 
@@ -52,6 +54,69 @@ fn bf16_is_rounded_once() {
 #[test]
 fn f16_is_rounded_once() {
     errs_by_less_than_one_place::<f16>(0xf16, 11, -14);
+}
+
+/// So many weights that they are kept in 16 bits, and read so where there are few positions.
+fn heavy_layers_are_exact<T: Element<Wide = f64>>(seed: u64) {
+    let mut numbers = Numbers(seed);
+    for round in 0..12 {
+        let layer = Layer::draw_heavy(&mut numbers);
+        let geometry = layer.geometry();
+        let mut x: Vec<T> = numbers.values(geometry.input_shape().iter().product());
+        let mut w: Vec<T> = numbers.values(geometry.filter_shape().iter().product());
+        match round % 4 {
+            0 => *numbers.one_of(&mut x) = nearest(f64::INFINITY),
+            1 => *numbers.one_of(&mut w) = nearest(f64::NEG_INFINITY),
+            _ => (),
+        }
+        let expected = expected(&layer, &x, &w, None, Activation::Identity);
+        let (shape, _) = layer.stored(&geometry.input_shape());
+        for isa in isas() {
+            for path in PATHS {
+                let op = prepare(&layer, &w, None, isa, path);
+                let y = op.run(TensorView::from_slice(&shape, &x).unwrap()).unwrap();
+                for (got, expected) in y.data().iter().zip(&expected) {
+                    let (got, expected) = (got.widen(), expected.widen());
+                    let same = got == expected || got.is_nan() && expected.is_nan();
+                    assert!(same, "{isa} {path:?}: {got:e} for {expected:e}, {layer:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn many_weights_of_bf16_are_exact() {
+    heavy_layers_are_exact::<bf16>(0xb16b);
+}
+
+#[test]
+fn many_weights_of_f16_are_exact() {
+    heavy_layers_are_exact::<f16>(0xf16f);
+}
+
+#[test]
+fn weights_read_in_16_bits_give_the_same_bits_as_widened_ones() {
+    let mut numbers = Numbers(0x16b);
+    let mut by_two_kernels = 0;
+    for _ in 0..6 {
+        let one = Layer { batch: 1, ..Layer::draw_heavy(&mut numbers) };
+        // Too many positions to read weights in 16 bits for them.
+        let many = Layer { batch: 50, ..one.clone() };
+        let x: Vec<f16> = numbers.reals(many.geometry().input_shape().iter().product());
+        let w: Vec<f16> = numbers.reals(many.geometry().filter_shape().iter().product());
+        let shape = |layer: &Layer| layer.stored(&layer.geometry().input_shape()).0;
+        for isa in isas() {
+            let op = prepare(&one, &w, None, isa, Some(Path::Panel));
+            let kernel_of = |layer: &Layer| op.plan(&shape(layer)).unwrap().kernel().to_owned();
+            by_two_kernels += usize::from(kernel_of(&one) != kernel_of(&many));
+            let of_many = op.run(TensorView::from_slice(&shape(&many), &x).unwrap()).unwrap();
+            let first = &x[..x.len() / many.batch];
+            let of_one = op.run(TensorView::from_slice(&shape(&one), first).unwrap()).unwrap();
+            assert_eq!(of_one.data(), &of_many.data()[..of_one.data().len()], "{isa}: {one:?}");
+        }
+    }
+    assert!(by_two_kernels > 10, "{by_two_kernels}");
 }
 
 /// A layer of one position whose output is a sum over channels.

@@ -173,6 +173,26 @@ impl Layer {
         };
     }
 
+    /// Draws a layer with more weights than caches near a core hold, for few positions.
+    pub(crate) fn draw_heavy(numbers: &mut Numbers) -> Self {
+        const WEIGHTS: usize = 270_000;
+        const MOST_INPUTS: usize = 40;
+        loop {
+            let mut layer = Layer::draw(numbers, 0);
+            let positions: usize = layer.axes.iter().map(|axis| axis.input).product();
+            let kernel: usize = layer.axes.iter().map(|axis| axis.kernel).product();
+            let groups = numbers.pick(&[1, 1, 2]);
+            let in_channels = numbers.pick(&[100, 256, 300]);
+            let out_channels = (WEIGHTS / (in_channels * kernel)).max(9) + numbers.below(40);
+            layer.batch = 1 + numbers.below(9);
+            (layer.groups, layer.in_channels, layer.out_channels) =
+                (groups, in_channels * groups, out_channels * groups);
+            if positions * layer.batch <= MOST_INPUTS {
+                return layer;
+            }
+        }
+    }
+
     /// Turns the layer into one of many small maps.
     pub(crate) fn become_batch(&mut self, batch: usize, in_channels: usize, out_channels: usize) {
         let axis = Axis { input: 3, kernel: 3, stride: 2, dilation: 1, output: 6, pad_begin: 1 };

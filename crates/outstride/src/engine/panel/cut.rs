@@ -169,7 +169,7 @@ impl PanelPlan {
             return 0;
         }
         let spans = self.boxes.get(0);
-        let rows = filter.kernels.panel_rows();
+        let rows = self.tile_rows(filter);
         let positions: usize = spans.iter().map(|span| span.count).product();
         let row_bytes = 2 * filter.kernels.lanes() * size_of::<T>();
         let sums = |bundle: &Bundle| {
@@ -205,7 +205,7 @@ impl PanelPlan {
         let positions: usize = spans.iter().map(|span| span.count).product();
         let members = self.bundles.iter().map(|bundle| bundle.members.len()).max().unwrap_or(1);
         let stores = if self.stores_planes() { Stretches::most_bytes(positions, members) } else { 0 };
-        let rows = filter.kernels.panel_rows();
+        let rows = self.tile_rows(filter);
         let (pieces, of_positions) = match self.arithmetic {
             Arithmetic::Vectors => (positions.div_ceil(rows), 0),
             Arithmetic::Winograd => {

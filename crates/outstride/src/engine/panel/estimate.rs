@@ -17,7 +17,7 @@ pub(crate) struct Transformed {
 }
 
 impl PanelPlan {
-    /// Multiply-adds executed, those with padded columns, unused rows and zero borders included.
+    /// Multiply-adds executed, those with padded columns, unused rows and most of the zero borders included.
     pub(crate) fn executed<T: Real>(&self, axes: &[EngineAxis<'_>], filter: &PackedFilter<T>) -> f64 {
         let of_member = |member: &Member| self.rows_of_member(filter, member) * columns_of(filter, member);
         let executed: f64 = self.bundles.iter().flat_map(|bundle| &bundle.members).map(of_member).sum();
@@ -28,7 +28,18 @@ impl PanelPlan {
                 (filter.in_channels.next_multiple_of(row), self.rows_of_tiles(axes))
             }
         };
-        executed * rows * (channels * filter.groups) as f64
+        executed * rows * self.share_of_taps(axes) * (channels * filter.groups) as f64
+    }
+
+    /// The share of taps that are computed, because they meet the input at some of the rows that are computed at once.
+    fn share_of_taps(&self, axes: &[EngineAxis<'_>]) -> f64 {
+        let batch_is_fastest = self.order.last() == Some(&0);
+        if !batch_is_fastest || self.arithmetic == Arithmetic::Winograd {
+            return 1.0;
+        }
+        // Only rows of the same position meet the input at the same taps for certain.
+        let of_a_position = (axes[0].output as f64 / self.rows_at_once as f64).min(1.0);
+        1.0 - self.border_share * of_a_position
     }
 
     /// How often the sums of a panel are computed, each time with lists of its own: those of every box and phase.

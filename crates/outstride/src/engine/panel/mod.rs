@@ -21,6 +21,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use outstride_kernels::Real;
+use outstride_spec::DType;
 
 use super::Strides;
 use super::axis::{EngineAxis, Span};
@@ -64,9 +65,13 @@ pub(crate) struct PanelPlan {
     /// The axes, slowest first, in which positions become rows of tiles. With the batch fastest, the rows of small maps
     /// have their borders in common, and whole taps can be left out.
     order: Vec<usize>,
+    /// The share of multiplications by zeros around the input, if every tap of every position is computed.
+    border_share: f64,
     /// The most rows that are computed at once.
     rows_at_once: usize,
     arithmetic: Arithmetic,
+    /// Whether vectors are multiplied with weights that were widened before.
+    widened: bool,
 }
 
 /// How sums are stored.
@@ -115,7 +120,8 @@ impl PanelPlan {
         };
         let bundles = rows_of_phases.unwrap_or_else(|| bundle::single(axes, filter, panels));
         let mut order: Vec<usize> = (0..axes.len()).collect();
-        if axes[0].output > 1 && border_share(axes) >= WORTHWHILE_BORDER_SHARE {
+        let border_share = border_share(axes);
+        if axes[0].output > 1 && border_share >= WORTHWHILE_BORDER_SHARE {
             order.rotate_left(1);
         }
         let mut plan = PanelPlan {
@@ -133,8 +139,10 @@ impl PanelPlan {
                 && !share_sets::<T>(axes, &order),
             stores,
             order,
+            border_share,
             rows_at_once: filter.kernels.panel_rows(),
             arithmetic: Arithmetic::Vectors,
+            widened: false,
         };
         plan.cut(axes, filter, Workers::ALONE);
         plan
@@ -195,6 +203,34 @@ impl PanelPlan {
         self
     }
 
+    /// Whether narrow weights are better read as they are, because hardly more than a tile of positions has products with any of
+    /// them, and so each is widened as often as it would be read.
+    pub(crate) fn is_for_narrow<T: Real>(&self, axes: &[EngineAxis<'_>], filter: &PackedFilter<T>) -> bool {
+        let inputs = axes.iter().fold(1, |inputs: usize, axis| inputs.saturating_mul(axis.input));
+        filter.is_narrow() && self.positions_of_box().min(inputs) <= filter.panel_rows()
+    }
+
+    /// The same with weights that are not [better](Self::is_for_narrow) narrow widened beforehand.
+    pub(crate) fn with_weights_widened<T: Real>(
+        mut self,
+        axes: &[EngineAxis<'_>],
+        filter: &PackedFilter<T>,
+    ) -> Self {
+        // Without memory for that, they can still be read as they are.
+        self.widened = filter.is_narrow() && !self.is_for_narrow(axes, filter) && filter.widen().is_ok();
+        self
+    }
+
+    /// The type of the weights that vectors are multiplied with.
+    pub(crate) fn weight_type<T: Real>(&self, filter: &PackedFilter<T>) -> DType {
+        if self.widened { T::DTYPE } else { filter.weight_type() }
+    }
+
+    /// The most rows of tiles of vectors.
+    pub(crate) fn tile_rows<T: Real>(&self, filter: &PackedFilter<T>) -> usize {
+        if self.widened { filter.kernels.panel_rows() } else { filter.panel_rows() }
+    }
+
     /// How often the weights are passed over.
     pub(crate) fn passes(&self) -> usize {
         self.boxes.len()
@@ -250,7 +286,7 @@ fn starts(bundles: &[Bundle], axis: usize) -> (i64, i64) {
     (starts.clone().min().unwrap_or(0), starts.max().unwrap_or(0))
 }
 
-/// The share of multiplications by zeros around the input, if every tap of every position is computed.
+/// See [`PanelPlan::border_share`].
 fn border_share(axes: &[EngineAxis<'_>]) -> f64 {
     let real = |axis: &EngineAxis<'_>| {
         let (mut inside, mut all) = (0.0, 0.0);

@@ -15,7 +15,7 @@ use super::run::Site;
 use super::sums::{PanelGroup, Prepared};
 
 /// Some columns of a panel's sums, which become runs per channel.
-pub(super) struct TurnedRows<'a, T> {
+pub(super) struct TurnedRows<'a, T: 'static> {
     pub(super) prepared: &'a Prepared<'a, T>,
     /// Where the sums of column 0 begin, and how far from there each row lies.
     pub(super) sums: *const T,

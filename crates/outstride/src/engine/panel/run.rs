@@ -80,7 +80,7 @@ impl PanelPlan {
         };
         let Scratch { sums, positions: kept, .. } = scratch;
         let mut taps = TileTaps::new(self.blocks.size);
-        let most_rows = filter.kernels.panel_rows();
+        let most_rows = self.tile_rows(filter);
         let tile_len = most_rows * 2 * filter.kernels.lanes();
         let mut known = None;
         for bundle in self.bundles.iter() {
@@ -95,7 +95,8 @@ impl PanelPlan {
             let share = self.share(bundle.panels(), task.split);
             let part = |first: usize| {
                 let range = first..share.end.min(first + at_once);
-                PanelGroup::new(problem, task.group, bundle, range, positions.tiles(), tile_len)
+                let panels = PanelGroup::new(problem, task.group, bundle, range, positions.tiles(), tile_len);
+                if self.widened { panels.widened(problem.filter, task.group) } else { panels }
             };
             let mut parts = share.clone().step_by(at_once).map(part).peekable();
             while let Some(panels) = parts.next() {

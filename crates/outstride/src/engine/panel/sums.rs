@@ -2,21 +2,24 @@
 
 use std::ops::Range;
 
-use outstride_kernels::{Fetch, PanelSums, PanelTile, Real, TilePanel, fetched_by_tap};
+use outstride_kernels::{Fetch, PanelKernels, PanelSums, PanelTile, Real, TilePanel, lines_fetched_by_tap};
 
 use super::super::channels::{ChannelBlocks, Input};
 use super::super::finish::Scales;
+use super::super::pack::PackedFilter;
 use super::super::panels::Panel;
 use super::super::problem::Problem;
+use super::super::weights::WeightRun;
 use super::bundle::{Bundle, Member};
 use super::exact::Exact;
 use super::panels_of;
 use super::run::Site;
 use super::store::PositionStore;
 use super::taps::TileTaps;
+use crate::aligned::LINE;
 
 /// Panels of a group, as every member of a bundle has them.
-pub(super) struct PanelGroup<'a, T> {
+pub(super) struct PanelGroup<'a, T: 'static> {
     /// `[panel][member]`
     panels: Vec<Prepared<'a, T>>,
     members: usize,
@@ -26,16 +29,16 @@ pub(super) struct PanelGroup<'a, T> {
 }
 
 /// A panel with its weights and bias in a group.
-pub(super) struct Prepared<'a, T> {
+pub(super) struct Prepared<'a, T: 'static> {
     pub(super) panel: &'a Panel,
-    weights: &'a [T],
+    weights: WeightRun<'a, T>,
     /// One value per column.
     pub(super) bias: &'a [T],
     /// Where sums are integers.
     pub(super) scales: Option<Scales<'a>>,
 }
 
-impl<T: Copy> Prepared<'_, T> {
+impl<T: Real> Prepared<'_, T> {
     /// Columns of a row.
     pub(super) fn width(&self) -> usize {
         self.bias.len()
@@ -43,7 +46,7 @@ impl<T: Copy> Prepared<'_, T> {
 
     /// The weight of a column at a row of `tap × channels + channel`.
     pub(super) fn weight(&self, row: usize, column: usize) -> T {
-        self.weights[row * self.width() + column]
+        self.weights.get(row * self.width() + column)
     }
 }
 
@@ -88,6 +91,25 @@ impl<'a, T: Real> PanelGroup<'a, T> {
             tile_len,
             tiles,
         }
+    }
+
+    /// The same, with weights in the type that is computed with.
+    pub(super) fn widened(mut self, filter: &'a PackedFilter<T>, group: usize) -> Self {
+        for prepared in &mut self.panels {
+            prepared.weights = filter.computed_panel_weights(group, prepared.panel);
+        }
+        self
+    }
+
+    /// The panel kernels that can read their weights.
+    fn kernels(&self) -> PanelKernels<T> {
+        self.panels[0].weights.panels()
+    }
+
+    /// Bytes of the weights of a tap at so many channels, of the widest panel.
+    fn tap_bytes(&self, channels: usize) -> usize {
+        let width = self.panels.iter().map(Prepared::width).max().unwrap_or(0);
+        channels * width * self.panels[0].weights.source.dtype().size()
     }
 
     /// The most bytes that a panel of a member takes while it is computed, of so many segments in so many axes: in this group, in
@@ -152,7 +174,7 @@ impl<T: Real> VectorSums<'_, T> {
         sums: &mut [T],
     ) {
         let Site { problem, bundle, positions, .. } = *self.site;
-        let kernels = problem.filter.kernels;
+        let kernels = panels.kernels();
         let steps = bundle.members.len() * self.blocks.iter().len();
         for number in 0..steps {
             let step = self.step(number);
@@ -163,16 +185,18 @@ impl<T: Real> VectorSums<'_, T> {
             if step.block == 0 {
                 taps.aim(self.site, member, self.input);
             }
+            let lines_of_next = next
+                .map_or(0, |(group, next)| group.tap_bytes(self.blocks.channels(next.block)).div_ceil(LINE));
             let mut of_panels = self.tile_panels(panels, step, next, stores, sums);
             for (tile, piece) in positions.pieces.iter().enumerate() {
                 taps.point(&problem.axes, member, positions, tile, self.input, step.block);
-                let panel_tile = self.panel_tile(step, tile, next.is_some(), taps, panels.tile_len);
-                let rows = kernels.panel_rows_for(piece.count);
+                let panel_tile = self.panel_tile(step, tile, lines_of_next, taps, panels.tile_len);
+                let rows = kernels.rows_for(piece.count);
                 // SAFETY: every row pointer is either a run of zeros or a position that can be read, which has the block's
                 // channels side by side; a panel's weights are `channels × width` long at every tap. Rows go to some of the
                 // positions that the stores were made for; each output belongs to one position of one phase, and each task has
                 // its own positions and panels.
-                unsafe { kernels.panel(rows, &panel_tile, &mut of_panels) };
+                unsafe { kernels.compute(rows, &panel_tile, &mut of_panels) };
                 if !self.is_last(step) {
                     continue;
                 }
@@ -213,13 +237,12 @@ impl<T: Real> VectorSums<'_, T> {
             let prepared = panels.panel(number, step.member);
             let weights = self.weights_of_step(prepared, step.block);
             let next = next.filter(|(group, _)| number < group.panels());
-            let next = next.map(|(group, next)| {
-                self.weights_of_step(group.panel(number, next.member), next.block).as_ptr()
-            });
+            let next =
+                next.map(|(group, next)| self.weights_of_step(group.panel(number, next.member), next.block));
             TilePanel {
                 vectors: prepared.panel.vectors,
-                weights: weights.as_ptr(),
-                next: next.unwrap_or(weights.as_ptr()),
+                weights,
+                next: next.unwrap_or(weights),
                 sums: &mut sums[step.member * len..][..len],
                 bias: self.is_last(step).then_some(prepared.bias),
                 to: stores
@@ -233,25 +256,24 @@ impl<T: Real> VectorSums<'_, T> {
     }
 
     /// The weights of a panel from the first channel of a block on.
-    fn weights_of_step<'w>(&self, prepared: &Prepared<'w, T>, block: usize) -> &'w [T] {
-        let first = block * self.blocks.size * prepared.width();
-        &prepared.weights[first.min(prepared.weights.len())..]
+    fn weights_of_step(&self, prepared: &Prepared<'_, T>, block: usize) -> *const u8 {
+        prepared.weights.pointer(block * self.blocks.size * prepared.width())
     }
 
-    /// What kernels need to know of a tile that the taps are pointed at.
+    /// What kernels need to know of a tile that the taps are pointed at. Of the next step's weights, there are so many lines of
+    /// every tap.
     fn panel_tile<'t>(
         &'t self,
         step: Step,
         tile: usize,
-        has_next: bool,
+        lines_of_next: usize,
         taps: &'t TileTaps<T>,
         tile_len: usize,
     ) -> PanelTile<'t, T> {
         let Site { problem, positions, .. } = *self.site;
         let channels = self.blocks.channels(step.block);
         let piece = &positions.pieces[tile];
-        let fetched = tile * fetched_by_tap::<T>(channels);
-        let fetches_weights = has_next && fetched < channels * 2 * problem.filter.kernels.lanes();
+        let fetched = tile * lines_fetched_by_tap(channels);
         PanelTile {
             rows: taps.rows(),
             taps: taps.taps(),
@@ -260,7 +282,7 @@ impl<T: Real> VectorSums<'_, T> {
             resume: step.block > 0,
             place: tile * tile_len,
             distances: &positions.outputs()[piece.first..piece.first + piece.count],
-            fetch: if fetches_weights {
+            fetch: if fetched < lines_of_next {
                 Fetch::Weights(fetched)
             } else {
                 Fetch::Inputs(taps.next_inputs(positions, tile), piece.count * channels)

@@ -129,7 +129,7 @@ impl PixelPlan {
         granules[last - 1] = chunk.rows;
         granules[last] = chunk.len;
         let wanted = workers.tasks();
-        let cached = filter.bytes() / filter.groups <= CACHED_WEIGHT_BYTES;
+        let cached = filter.computed_bytes() / filter.groups <= CACHED_WEIGHT_BYTES;
         let input_bytes = if cached { INPUT_BYTES } else { INPUT_BYTES_PER_PASS };
         let bytes = |counts: &[usize]| {
             let spans = chunk.most_needed(axes, counts, &reach);

@@ -95,7 +95,8 @@ impl MatrixWeights {
             MatrixWeights { weights, begins, grain, tap_sums: Vec::new(), tiny: false, tiny_bias };
         for group in 0..filter.groups {
             for (index, panel) in panels.iter().enumerate() {
-                let source = T::as_f32(filter.panel_weights(group, panel)).unwrap_or_default();
+                let source = filter.panel_weights(group, panel).computed();
+                let source = T::as_f32(&source).unwrap_or_default();
                 if !source.iter().all(|weight| weight.is_finite()) {
                     // They would reach positions that only read zeros around the input.
                     return Err("some weights are not finite");

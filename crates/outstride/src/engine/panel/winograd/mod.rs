@@ -5,7 +5,7 @@ mod weights;
 
 use outstride_kernels::{
     Fetch, MAX_ROWS, PanelRows, PanelSums, PanelTap, PanelTile, Real, TilePanel, WinogradInput,
-    WinogradOutput, fetched_by_tap,
+    WinogradOutput, fetched_by_tap, lines_fetched_by_tap,
 };
 
 pub(super) use tiles::Tiles;
@@ -17,6 +17,7 @@ use super::exact::Exact;
 use super::run::Site;
 use super::store::PositionStore;
 use super::sums::PanelGroup;
+use crate::aligned::LINE;
 
 /// The points of the tiles of a task, for every member of a bundle: `[point][tile][channel]`.
 pub(super) struct Points<'a, T> {
@@ -160,7 +161,8 @@ impl<T: Real> WinogradSums<'_, T> {
             let mut of_panels = self.tile_panels(panels, (first, number), coming, tiles.len(), products);
             let coming_points = self.points.of(member, points[(number + 1) % points.len()]);
             let fetched = fetched_by_tap::<T>(channels);
-            let mut weights_to_fetch = (0..channels * 2 * kernels.lanes()).step_by(fetched.max(1));
+            let lines = (channels * 2 * kernels.lanes() * size_of::<T>()).div_ceil(LINE);
+            let mut weights_to_fetch = (0..lines).step_by(lines_fetched_by_tap(channels).max(1));
             let mut points_to_fetch = coming_points.chunks((fetched * panels.panels()).max(1));
             for rows in tiles.rows(kernels.panel_rows()) {
                 let mut pointers = [self.points.row(member, point, rows.start); MAX_ROWS];
@@ -168,7 +170,7 @@ impl<T: Real> WinogradSums<'_, T> {
                     *row = self.points.row(member, point, tile);
                 }
                 let fetch = match weights_to_fetch.next().filter(|_| coming.is_some()) {
-                    Some(from) => Fetch::Weights(from),
+                    Some(lines) => Fetch::Weights(lines),
                     None => {
                         let points = points_to_fetch.next().unwrap_or_default();
                         Fetch::Inputs(points.as_ptr(), points.len())
@@ -187,7 +189,9 @@ impl<T: Real> WinogradSums<'_, T> {
                     };
                     // SAFETY: every row is a point of a tile, with all channels side by side, and weights are those of
                     // panels as wide.
-                    unsafe { kernels.panel(kernels.panel_rows_for(rows.len()), &tile, as_wide) };
+                    unsafe {
+                        kernels.panels().compute(kernels.panels().rows_for(rows.len()), &tile, as_wide)
+                    };
                 }
             }
         }
@@ -208,9 +212,10 @@ impl<T: Real> WinogradSums<'_, T> {
         let lanes = filter.kernels.lanes();
         let of_panel = |(panel, products): (usize, &'s mut [T])| {
             let vectors = filter.panel(first + panel).vectors;
-            let weights = self.weights.at(group, first + panel, number).as_ptr();
+            let weights = self.weights.at(group, first + panel, number).as_ptr().cast();
             let coming = coming.filter(|&(first, _)| first + panel < filter.panel_count());
-            let next = coming.map(|(first, number)| self.weights.at(group, first + panel, number).as_ptr());
+            let next =
+                coming.map(|(first, number)| self.weights.at(group, first + panel, number).as_ptr().cast());
             TilePanel {
                 vectors,
                 weights,

@@ -137,7 +137,7 @@ impl<T: Real> WinogradWeights<T> {
         let mut rest = weights.as_mut_slice();
         for group in 0..filter.groups {
             for (panel, points) in panels.iter().zip(&points) {
-                let source = filter.panel_weights(group, panel);
+                let source = &filter.panel_weights(group, panel).computed();
                 let len = points.len() * (source.len() / panel.taps().max(1));
                 let (target, behind) = rest.split_at_mut(len);
                 rest = behind;
