@@ -253,16 +253,18 @@ impl<S: Simd, R: Sums<S>> Pass<S> for InPlace<'_, S, R> {
     #[inline(always)]
     unsafe fn run(self, bounds: (S::Vector, S::Vector), rounding: &impl Rounding<S>) {
         let InPlace { values, to, sums } = self;
-        let width = if to.scales.len() == 1 { values.len() } else { to.scales.len() };
-        if width == 0 {
-            return;
-        }
+        // With one scale for all values, a row is whatever a vector holds; the last one may be shorter.
+        let (width, rest) = match to.scales.len() {
+            1 => (S::LANES, values.len() % S::LANES),
+            several => (several, 0),
+        };
+        let (rows, rest) = values.split_at_mut(values.len() - rest);
         // SAFETY: the caller vouches for the instruction set. Every vector lies within a row, or in an array as long.
         unsafe {
             for column in (0..width).step_by(S::LANES) {
                 let lanes = S::LANES.min(width - column);
                 let affine = (columns::<S>(to.scales, column), columns::<S>(to.bias, column));
-                let rows = values.chunks_exact_mut(width).map(|row| &mut row[column..column + lanes]);
+                let rows = rows.chunks_exact_mut(width).map(|row| &mut row[column..column + lanes]);
                 if lanes == S::LANES {
                     for row in rows {
                         let sums = sums.read(row.as_ptr());
@@ -270,16 +272,39 @@ impl<S: Simd, R: Sums<S>> Pass<S> for InPlace<'_, S, R> {
                     }
                 } else {
                     for row in rows {
-                        let mut padded = [S::Scalar::default(); MAX_LANES];
-                        padded[..lanes].copy_from_slice(row);
-                        let sums = sums.read(padded.as_ptr());
-                        S::store(padded.as_mut_ptr(), rounding.round(real::<S>(sums, affine, bounds)));
-                        row.copy_from_slice(&padded[..lanes]);
+                        replace_some(row, sums, affine, bounds, rounding);
                     }
                 }
             }
+            if !rest.is_empty() {
+                let affine = (columns::<S>(to.scales, 0), columns::<S>(to.bias, 0));
+                replace_some(rest, sums, affine, bounds, rounding);
+            }
         }
     }
+}
+
+/// Replaces fewer sums than a vector has lanes.
+///
+/// # Safety
+///
+/// The CPU must have `S`'s instruction set.
+#[inline(always)]
+unsafe fn replace_some<S: Simd>(
+    row: &mut [S::Scalar],
+    sums: &impl Sums<S>,
+    affine: Affine<S>,
+    bounds: (S::Vector, S::Vector),
+    rounding: &impl Rounding<S>,
+) {
+    let mut padded = [S::Scalar::default(); MAX_LANES];
+    padded[..row.len()].copy_from_slice(row);
+    // SAFETY: the caller vouches for the instruction set; a vector has no more lanes than the array.
+    unsafe {
+        let sums = sums.read(padded.as_ptr());
+        S::store(padded.as_mut_ptr(), rounding.round(real::<S>(sums, affine, bounds)));
+    }
+    row.copy_from_slice(&padded[..row.len()]);
 }
 
 /// The scales and biases of some columns.
