@@ -9,13 +9,11 @@ use super::super::boxes::{Boxes, Workers};
 use super::super::channels;
 use super::super::pack::PackedFilter;
 use super::bundle::Bundle;
-use super::matrix::{self, RowBlocks, line_len, parts_len};
-use super::planes::Stretches;
-use super::rows::{KeptPositions, Strips};
+use super::matrix;
+use super::rows::Strips;
 use super::sums::PanelGroup;
-use super::taps::TileTaps;
-use super::winograd::{Tiles, product_rows, transforms};
-use super::{Arithmetic, PanelPlan, Stores, longest, panels_of};
+use super::winograd::{product_rows, transforms};
+use super::{Arithmetic, PanelPlan, Stores, longest};
 
 /// Weights that one step of the sums of a panel group reads: they stay in the second-level cache while the positions of a
 /// box pass by.
@@ -46,9 +44,6 @@ const WINOGRAD_SUM_BYTES: usize = 1 << 20;
 
 /// Where all weights take more than this, threads share them out rather than each passing over all of them.
 const SHARED_WEIGHT_BYTES: usize = 1 << 20;
-
-/// What some positions need of the input, given how far they reach and whether they are computed apart from each other.
-type Needed = fn(&[EngineAxis<'_>], &[Span], &[usize], bool) -> Vec<Span>;
 
 impl PanelPlan {
     /// Cuts the positions into boxes, and the panels into parts where there are too few boxes.
@@ -163,88 +158,13 @@ impl PanelPlan {
         }
     }
 
-    /// An upper bound of the scratch bytes of one thread.
-    pub(crate) fn workspace<T: Real>(&self, axes: &[EngineAxis<'_>], filter: &PackedFilter<T>) -> usize {
-        if self.boxes.len() == 0 {
-            return 0;
-        }
-        let spans = self.boxes.get(0);
-        let rows = self.tile_rows(filter);
-        let positions: usize = spans.iter().map(|span| span.count).product();
-        let row_bytes = 2 * filter.kernels.lanes() * size_of::<T>();
-        let sums = |bundle: &Bundle| {
-            let rows = positions.div_ceil(rows) * rows;
-            let of_panel = self.rows_of_panel(bundle, rows, self.granules_of_box(&spans)) * row_bytes;
-            // Smaller boxes may have more panels at once, within the same limit.
-            (self.near_panels(filter, bundle) * of_panel).min(self.sum_bytes().max(of_panel))
-        };
-        let needed = self.most_needed(axes, &spans);
-        let sums = if self.arithmetic == Arithmetic::Tiles {
-            let tiles = self.strips(&needed, &spans).tiles(positions, TILE_ROWS);
-            let rows = matrix::padded_tiles(tiles) * TILE_ROWS * self.waiting_members();
-            (rows * row_bytes).max(matrix::WAITING_SUMS * size_of::<T>())
-        } else {
-            self.bundles.iter().map(sums).max().unwrap_or(0)
-        };
-        let input = positions_in(&needed);
-        let input = match self.arithmetic {
-            Arithmetic::Vectors if self.in_place => 0,
-            Arithmetic::Vectors => input * self.blocks.size * self.blocks.iter().len() * size_of::<T>(),
-            Arithmetic::Tiles => {
-                parts_len(input, filter) * size_of::<u16>() + line_len(filter) * size_of::<T>()
-            }
-            Arithmetic::Winograd => {
-                (input + self.points_of_box(&spans)) * filter.in_channels * size_of::<T>()
-            }
-        };
-        sums + input + self.lists(&needed, filter, &spans)
-    }
-
-    /// The most bytes of lists that have entries for every position of a box, tap of a phase, or panel that is computed.
-    fn lists<T: Real>(&self, needed: &[Span], filter: &PackedFilter<T>, spans: &[Span]) -> usize {
-        let positions: usize = spans.iter().map(|span| span.count).product();
-        let members = self.bundles.iter().map(|bundle| bundle.members.len()).max().unwrap_or(1);
-        let stores = if self.stores_planes() { Stretches::most_bytes(positions, members) } else { 0 };
-        let rows = self.tile_rows(filter);
-        let (pieces, of_positions) = match self.arithmetic {
-            Arithmetic::Vectors => (positions.div_ceil(rows), 0),
-            Arithmetic::Winograd => {
-                let (tiles, outputs) = (self.granules_of_box(spans), self.granules.iter().product());
-                (positions.div_ceil(rows), Tiles::most_bytes(tiles, outputs, spans.len()))
-            }
-            Arithmetic::Tiles => {
-                let strips = self.strips(needed, spans);
-                let of_member = RowBlocks::bytes_of_member(strips.tiles(positions, TILE_ROWS));
-                (strips.pieces(positions, TILE_ROWS), members * of_member)
-            }
-        };
-        let panel = PanelGroup::<T>::bytes_of_panel(panels_of(filter).most_segments(), spans.len());
-        let of_panels = |bundle: &Bundle| {
-            let taps = bundle.most_taps();
-            let (panels, of_panel, of_taps) = match self.arithmetic {
-                Arithmetic::Vectors => {
-                    (self.near_panels(filter, bundle), panel, TileTaps::<T>::most_bytes(taps))
-                }
-                Arithmetic::Winograd => (self.near_panels(filter, bundle), panel, 0),
-                Arithmetic::Tiles => (bundle.panels(), panel + matrix::bytes_of_job(filter, taps), 0),
-            };
-            panels * bundle.members.len() * of_panel + of_taps
-        };
-        let of_panels = self.bundles.iter().map(of_panels).max().unwrap_or(0);
-        let mut counts: Vec<&[usize]> = self.bundles.iter().map(|bundle| &*bundle.counts).collect();
-        counts.sort_unstable();
-        counts.dedup();
-        let shapes = counts.len() * self.boxes.shapes();
-        KeptPositions::most_bytes(shapes, positions, pieces, spans.len()) + stores + of_positions + of_panels
-    }
-
     /// The granules that hold the positions of some spans.
     pub(super) fn granules_of_box(&self, spans: &[Span]) -> usize {
         spans.iter().zip(&self.granules).map(|(span, &granule)| span.count.div_ceil(granule)).product()
     }
 
     /// The most points that are kept of a box.
-    fn points_of_box(&self, spans: &[Span]) -> usize {
+    pub(super) fn points_of_box(&self, spans: &[Span]) -> usize {
         let transforms = self.bundles.iter().map(transforms).max().unwrap_or(1);
         self.granules_of_box(spans).saturating_mul(self.points * transforms)
     }
@@ -267,7 +187,7 @@ impl PanelPlan {
     }
 
     /// Bytes of the sums, and products, of panels that are computed before they are stored.
-    fn sum_bytes(&self) -> usize {
+    pub(super) fn sum_bytes(&self) -> usize {
         match self.arithmetic {
             Arithmetic::Winograd => WINOGRAD_SUM_BYTES,
             Arithmetic::Vectors | Arithmetic::Tiles => SUM_BYTES,
@@ -275,7 +195,7 @@ impl PanelPlan {
     }
 
     /// How many panels of every member of a bundle have weights that stay near together. At least one.
-    fn near_panels<T: Real>(&self, filter: &PackedFilter<T>, bundle: &Bundle) -> usize {
+    pub(super) fn near_panels<T: Real>(&self, filter: &PackedFilter<T>, bundle: &Bundle) -> usize {
         let row_bytes = 2 * filter.kernels.lanes() * size_of::<T>();
         let (weights, taps) = match self.arithmetic {
             Arithmetic::Winograd => (WINOGRAD_WEIGHT_BYTES, 1),
@@ -285,7 +205,7 @@ impl PanelPlan {
     }
 
     /// Members of a bundle whose sums wait for each other.
-    fn waiting_members(&self) -> usize {
+    pub(super) fn waiting_members(&self) -> usize {
         let waiting = |bundle: &Bundle| if self.stores_tiles_at_once() { 1 } else { bundle.members.len() };
         self.bundles.iter().map(waiting).max().unwrap_or(1)
     }
@@ -297,7 +217,7 @@ impl PanelPlan {
     }
 
     /// The runs of positions that tiles are cut from, if so much input is copied.
-    fn strips(&self, needed: &[Span], spans: &[Span]) -> Strips {
+    pub(super) fn strips(&self, needed: &[Span], spans: &[Span]) -> Strips {
         let (strides, _) = channels::position_strides(needed, &self.order);
         let strides: Vec<isize> = strides.into_iter().map(|stride| stride as isize).collect();
         let counts: Vec<usize> = spans.iter().map(|span| span.count).collect();
@@ -327,52 +247,4 @@ impl PanelPlan {
     pub(super) fn tile_sums<T: Real>(&self, panels: &PanelGroup<'_, T>) -> usize {
         if self.stores_tiles_at_once() { panels.len_of_one().max(matrix::WAITING_SUMS) } else { panels.len() }
     }
-
-    /// The positions of all phases that a box has.
-    fn positions_of_phases(&self, spans: &[Span]) -> Vec<Span> {
-        let of_axis = |axis: usize| {
-            let (least, greatest) = self.starts[axis];
-            let whole = spans[axis].count.next_multiple_of(self.granules[axis]);
-            Span { first: spans[axis].first + least, count: whole + (greatest - least) as usize }
-        };
-        (0..spans.len()).map(of_axis).collect()
-    }
-
-    /// The indices of the input that a box reads.
-    pub(super) fn needed(&self, axes: &[EngineAxis<'_>], spans: &[Span]) -> Vec<Span> {
-        self.needed_of(axes, spans, channels::needed)
-    }
-
-    /// As many indices as a box of that size reads at most, wherever it lies.
-    fn most_needed(&self, axes: &[EngineAxis<'_>], spans: &[Span]) -> Vec<Span> {
-        self.needed_of(axes, spans, channels::most_needed)
-    }
-
-    fn needed_of(&self, axes: &[EngineAxis<'_>], spans: &[Span], of_positions: Needed) -> Vec<Span> {
-        let positions = self.positions_of_phases(spans);
-        if self.arithmetic == Arithmetic::Winograd {
-            // Points are made of all of them, whether or not they exist.
-            return channels::reached(&positions, &self.reach);
-        }
-        of_positions(axes, &positions, &self.reach, self.are_apart(spans[0].count))
-    }
-
-    /// Whether positions that differ by more than their batch, of which there are so many in a box, are computed together.
-    fn are_apart(&self, batch: usize) -> bool {
-        let batch_is_fastest = self.order.last() == Some(&0);
-        match self.arithmetic {
-            // Rows of a tile that miss the input read zeros elsewhere.
-            Arithmetic::Vectors | Arithmetic::Winograd => !batch_is_fastest,
-            Arithmetic::Tiles => !(batch_is_fastest && batch.is_multiple_of(self.rows_at_once)),
-        }
-    }
-
-    /// How many positions of the input a box reads.
-    fn input_positions(&self, axes: &[EngineAxis<'_>], spans: &[Span]) -> usize {
-        positions_in(&self.needed(axes, spans))
-    }
-}
-
-fn positions_in(spans: &[Span]) -> usize {
-    spans.iter().fold(1usize, |product, span| product.saturating_mul(span.count))
 }

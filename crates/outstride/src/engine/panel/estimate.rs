@@ -33,8 +33,7 @@ impl PanelPlan {
 
     /// The share of taps that are computed, because they meet the input at some of the rows that are computed at once.
     fn share_of_taps(&self, axes: &[EngineAxis<'_>]) -> f64 {
-        let batch_is_fastest = self.order.last() == Some(&0);
-        if !batch_is_fastest || self.arithmetic == Arithmetic::Winograd {
+        if !self.batch_is_fastest() || self.arithmetic == Arithmetic::Winograd {
             return 1.0;
         }
         // Only rows of the same position meet the input at the same taps for certain.

@@ -9,6 +9,7 @@ mod estimate;
 mod exact;
 mod matrix;
 mod planes;
+mod reads;
 mod rows;
 mod run;
 mod shared_planes;
@@ -16,6 +17,7 @@ mod store;
 mod sums;
 mod taps;
 mod winograd;
+mod workspace;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -248,6 +250,11 @@ impl PanelPlan {
 
     pub(crate) fn tasks<T: Real>(&self, filter: &PackedFilter<T>) -> usize {
         filter.groups * self.boxes.len() * self.splits
+    }
+
+    /// Whether the rows of a tile are samples of a position, as far as there are so many.
+    fn batch_is_fastest(&self) -> bool {
+        self.order.last() == Some(&0)
     }
 
     /// Whether channels-first outputs are stored as runs.

@@ -1,0 +1,100 @@
+//! How much memory a task needs beside tensors and weights.
+
+use outstride_kernels::{Real, TILE_ROWS};
+
+use super::super::axis::{EngineAxis, Span};
+use super::super::pack::PackedFilter;
+use super::bundle::Bundle;
+use super::matrix::{self, RowBlocks, line_len, parts_len};
+use super::planes::Stretches;
+use super::reads::positions_in;
+use super::rows::KeptPositions;
+use super::sums::PanelGroup;
+use super::taps::TileTaps;
+use super::winograd::Tiles;
+use super::{Arithmetic, PanelPlan, panels_of};
+
+impl PanelPlan {
+    /// An upper bound of the scratch bytes of one thread.
+    pub(crate) fn workspace<T: Real>(&self, axes: &[EngineAxis<'_>], filter: &PackedFilter<T>) -> usize {
+        if self.boxes.len() == 0 {
+            return 0;
+        }
+        let spans = self.boxes.get(0);
+        let needed = self.most_needed(axes, &spans);
+        self.bytes_of_sums(&needed, filter, &spans)
+            + self.bytes_of_input(&needed, filter, &spans)
+            + self.bytes_of_lists(&needed, filter, &spans)
+    }
+
+    /// The most bytes of sums, and of products that they are made of, that wait to be stored.
+    fn bytes_of_sums<T: Real>(&self, needed: &[Span], filter: &PackedFilter<T>, spans: &[Span]) -> usize {
+        let positions = positions_in(spans);
+        let row_bytes = 2 * filter.kernels.lanes() * size_of::<T>();
+        if self.arithmetic == Arithmetic::Tiles {
+            let tiles = self.strips(needed, spans).tiles(positions, TILE_ROWS);
+            let rows = matrix::padded_tiles(tiles) * TILE_ROWS * self.waiting_members();
+            return (rows * row_bytes).max(matrix::WAITING_SUMS * size_of::<T>());
+        }
+        let rows = positions.next_multiple_of(self.tile_rows(filter));
+        let of_bundle = |bundle: &Bundle| {
+            let of_panel = self.rows_of_panel(bundle, rows, self.granules_of_box(spans)) * row_bytes;
+            // Smaller boxes may have more panels at once, within the same limit.
+            (self.near_panels(filter, bundle) * of_panel).min(self.sum_bytes().max(of_panel))
+        };
+        self.bundles.iter().map(of_bundle).max().unwrap_or(0)
+    }
+
+    /// The most bytes of a box of the input, as it is copied and transformed.
+    fn bytes_of_input<T: Real>(&self, needed: &[Span], filter: &PackedFilter<T>, spans: &[Span]) -> usize {
+        let positions = positions_in(needed);
+        match self.arithmetic {
+            Arithmetic::Vectors if self.in_place => 0,
+            Arithmetic::Vectors => positions * self.blocks.size * self.blocks.iter().len() * size_of::<T>(),
+            Arithmetic::Tiles => {
+                parts_len(positions, filter) * size_of::<u16>() + line_len(filter) * size_of::<T>()
+            }
+            Arithmetic::Winograd => {
+                (positions + self.points_of_box(spans)) * filter.in_channels * size_of::<T>()
+            }
+        }
+    }
+
+    /// The most bytes of lists that have entries for every position of a box, tap of a phase, or panel that is computed.
+    fn bytes_of_lists<T: Real>(&self, needed: &[Span], filter: &PackedFilter<T>, spans: &[Span]) -> usize {
+        let positions = positions_in(spans);
+        let members = self.bundles.iter().map(|bundle| bundle.members.len()).max().unwrap_or(1);
+        let stores = if self.stores_planes() { Stretches::most_bytes(positions, members) } else { 0 };
+        let rows = self.tile_rows(filter);
+        let (pieces, of_positions) = match self.arithmetic {
+            Arithmetic::Vectors => (positions.div_ceil(rows), 0),
+            Arithmetic::Winograd => {
+                let (tiles, outputs) = (self.granules_of_box(spans), self.granules.iter().product());
+                (positions.div_ceil(rows), Tiles::most_bytes(tiles, outputs, spans.len()))
+            }
+            Arithmetic::Tiles => {
+                let strips = self.strips(needed, spans);
+                let of_member = RowBlocks::bytes_of_member(strips.tiles(positions, TILE_ROWS));
+                (strips.pieces(positions, TILE_ROWS), members * of_member)
+            }
+        };
+        let panel = PanelGroup::<T>::bytes_of_panel(panels_of(filter).most_segments(), spans.len());
+        let of_panels = |bundle: &Bundle| {
+            let taps = bundle.most_taps();
+            let (panels, of_panel, of_taps) = match self.arithmetic {
+                Arithmetic::Vectors => {
+                    (self.near_panels(filter, bundle), panel, TileTaps::<T>::most_bytes(taps))
+                }
+                Arithmetic::Winograd => (self.near_panels(filter, bundle), panel, 0),
+                Arithmetic::Tiles => (bundle.panels(), panel + matrix::bytes_of_job(filter, taps), 0),
+            };
+            panels * bundle.members.len() * of_panel + of_taps
+        };
+        let of_panels = self.bundles.iter().map(of_panels).max().unwrap_or(0);
+        let mut counts: Vec<&[usize]> = self.bundles.iter().map(|bundle| &*bundle.counts).collect();
+        counts.sort_unstable();
+        counts.dedup();
+        let shapes = counts.len() * self.boxes.shapes();
+        KeptPositions::most_bytes(shapes, positions, pieces, spans.len()) + stores + of_positions + of_panels
+    }
+}
