@@ -18,10 +18,7 @@
 use std::arch::asm;
 use std::arch::x86_64::{__m512, __m512d};
 
-use crate::panel::{FETCH_EVERY, RowPointers};
-
-// Of eight channels, four have a line fetched.
-const _: () = assert!(FETCH_EVERY == 2);
+use crate::panel::RowPointers;
 
 /// Rows of a tile.
 pub(crate) const ROWS: usize = 12;
@@ -49,47 +46,47 @@ macro_rules! loaded {
     };
 }
 
-/// One channel: how far its inputs and both vectors of its weights lie from where the registers point.
+/// One of eight channels.
 #[rustfmt::skip]
 macro_rules! channel {
-    (
-        ($load:literal, $multiply:literal, $element:literal, $all:literal),
-        $x:literal, $weights:literal, $more_weights:literal
-    ) => {
+    (($load:literal, $multiply:literal, $element:literal, $size:literal, $all:literal), $number:literal) => {
         concat!(
-            "vmovups zmm24, zmmword ptr [rsi + ", $weights, "]\n",
-            "vmovups zmm25, zmmword ptr [rsi + ", $more_weights, "]\n",
-            loaded!($load, $multiply, concat!($element, " ptr [r8 + ", $x, "]"), "zmm0", "zmm1"),
-            in_place!($multiply, $all, concat!($element, " ptr [r9 + ", $x, "]"), "zmm2", "zmm3"),
-            loaded!($load, $multiply, concat!($element, " ptr [r10 + ", $x, "]"), "zmm4", "zmm5"),
-            loaded!($load, $multiply, concat!($element, " ptr [r11 + ", $x, "]"), "zmm6", "zmm7"),
-            in_place!($multiply, $all, concat!($element, " ptr [r12 + ", $x, "]"), "zmm8", "zmm9"),
-            loaded!($load, $multiply, concat!($element, " ptr [r13 + ", $x, "]"), "zmm10", "zmm11"),
-            loaded!($load, $multiply, concat!($element, " ptr [r14 + ", $x, "]"), "zmm12", "zmm13"),
-            in_place!($multiply, $all, concat!($element, " ptr [r15 + ", $x, "]"), "zmm14", "zmm15"),
-            loaded!($load, $multiply, concat!($element, " ptr [rax + ", $x, "]"), "zmm16", "zmm17"),
-            loaded!($load, $multiply, concat!($element, " ptr [rcx + ", $x, "]"), "zmm18", "zmm19"),
-            in_place!($multiply, $all, concat!($element, " ptr [rdx + ", $x, "]"), "zmm20", "zmm21"),
-            loaded!($load, $multiply, concat!($element, " ptr [rdi + ", $x, "]"), "zmm22", "zmm23"),
+            "vmovups zmm24, zmmword ptr [rsi + ", $number, "*128]\n",
+            "vmovups zmm25, zmmword ptr [rsi + ", $number, "*128 + 64]\n",
+            loaded!($load, $multiply, concat!($element, " ptr [r8 + ", $number, "*", $size, "]"), "zmm0", "zmm1"),
+            in_place!($multiply, $all, concat!($element, " ptr [r9 + ", $number, "*", $size, "]"), "zmm2", "zmm3"),
+            loaded!($load, $multiply, concat!($element, " ptr [r10 + ", $number, "*", $size, "]"), "zmm4", "zmm5"),
+            loaded!($load, $multiply, concat!($element, " ptr [r11 + ", $number, "*", $size, "]"), "zmm6", "zmm7"),
+            in_place!($multiply, $all, concat!($element, " ptr [r12 + ", $number, "*", $size, "]"), "zmm8", "zmm9"),
+            loaded!($load, $multiply, concat!($element, " ptr [r13 + ", $number, "*", $size, "]"), "zmm10", "zmm11"),
+            loaded!($load, $multiply, concat!($element, " ptr [r14 + ", $number, "*", $size, "]"), "zmm12", "zmm13"),
+            in_place!($multiply, $all, concat!($element, " ptr [r15 + ", $number, "*", $size, "]"), "zmm14", "zmm15"),
+            loaded!($load, $multiply, concat!($element, " ptr [rax + ", $number, "*", $size, "]"), "zmm16", "zmm17"),
+            loaded!($load, $multiply, concat!($element, " ptr [rcx + ", $number, "*", $size, "]"), "zmm18", "zmm19"),
+            in_place!($multiply, $all, concat!($element, " ptr [rdx + ", $number, "*", $size, "]"), "zmm20", "zmm21"),
+            loaded!($load, $multiply, concat!($element, " ptr [rdi + ", $number, "*", $size, "]"), "zmm22", "zmm23"),
         )
     };
 }
 
-/// Moves on by so many bytes of inputs, weights, and what is fetched.
+/// Moves on by so many channels.
 #[rustfmt::skip]
 macro_rules! advance {
-    ($x:literal, $weights:literal, $fetched:literal) => {
+    (($load:literal, $multiply:literal, $element:literal, $size:literal, $all:literal), $channels:literal) => {
         concat!(
-            "add r8, ", $x, "\n", "add r9, ", $x, "\n", "add r10, ", $x, "\n", "add r11, ", $x, "\n",
-            "add r12, ", $x, "\n", "add r13, ", $x, "\n", "add r14, ", $x, "\n", "add r15, ", $x, "\n",
-            "add rax, ", $x, "\n", "add rcx, ", $x, "\n", "add rdx, ", $x, "\n", "add rdi, ", $x, "\n",
-            "add rsi, ", $weights, "\n", "add rbx, ", $fetched, "\n",
+            "add r8, ", $channels, "*", $size, "\n", "add r9, ", $channels, "*", $size, "\n",
+            "add r10, ", $channels, "*", $size, "\n", "add r11, ", $channels, "*", $size, "\n",
+            "add r12, ", $channels, "*", $size, "\n", "add r13, ", $channels, "*", $size, "\n",
+            "add r14, ", $channels, "*", $size, "\n", "add r15, ", $channels, "*", $size, "\n",
+            "add rax, ", $channels, "*", $size, "\n", "add rcx, ", $channels, "*", $size, "\n",
+            "add rdx, ", $channels, "*", $size, "\n", "add rdi, ", $channels, "*", $size, "\n",
+            "add rsi, ", $channels, "*128\n",
         )
     };
 }
 
 macro_rules! accumulate {
-    ($name:ident, $scalar:ty, $vector:ty, $words:tt, [$($x:literal)*], $eight:literal, $one:literal) => {
+    ($name:ident, $scalar:ty, $vector:ty, $words:tt) => {
         /// Adds the products of all channels of a tap.
         ///
         /// # Safety
@@ -107,93 +104,56 @@ macro_rules! accumulate {
             channels: usize,
         ) {
             let bytes = distance.wrapping_mul(size_of::<$scalar>() as isize);
-            accumulate!(@ $words, $eight, $one, $($x)*, sums, rows, bytes, weights, fetch, channels)
-        }
-    };
-    (
-        @ $words:tt, $eight:literal, $one:literal,
-        $x1:literal $x2:literal $x3:literal $x4:literal $x5:literal $x6:literal $x7:literal,
-        $sums:ident, $rows:ident, $bytes:ident, $from:ident, $fetch:ident, $channels:ident
-    ) => {
-        // SAFETY: the caller vouches for what is read; the stack is left as it was found, and so are the two registers that may
-        // not be named.
-        unsafe {
-            asm!(
-                "push rbx",
-                "push rbp",
-                "mov rbx, rax",
-                "mov rbp, rcx",
-                point_at_row!("r8", 0),
-                point_at_row!("r9", 8),
-                point_at_row!("r10", 16),
-                point_at_row!("r11", 24),
-                point_at_row!("r12", 32),
-                point_at_row!("r13", 40),
-                point_at_row!("r14", 48),
-                point_at_row!("r15", 56),
-                point_at_row!("rax", 64),
-                point_at_row!("rcx", 72),
-                "push qword ptr [rdi + 88]",
-                "add qword ptr [rsp], rdx",
-                "add rdx, qword ptr [rdi + 80]",
-                "pop rdi",
-                "sub rbp, 8",
-                "jb 3f",
-                "2:",
-                "prefetcht1 byte ptr [rbx + 0]",
-                channel!($words, 0, 0, 64),
-                channel!($words, $x1, 128, 192),
-                "prefetcht1 byte ptr [rbx + 64]",
-                channel!($words, $x2, 256, 320),
-                channel!($words, $x3, 384, 448),
-                "prefetcht1 byte ptr [rbx + 128]",
-                channel!($words, $x4, 512, 576),
-                channel!($words, $x5, 640, 704),
-                "prefetcht1 byte ptr [rbx + 192]",
-                channel!($words, $x6, 768, 832),
-                channel!($words, $x7, 896, 960),
-                advance!($eight, 1024, 256),
-                "sub rbp, 8",
-                "jae 2b",
-                "3:",
-                "add rbp, 8",
-                "jz 5f",
-                "4:",
-                channel!($words, 0, 0, 64),
-                advance!($one, 128, 0),
-                "sub rbp, 1",
-                "jnz 4b",
-                "5:",
-                "pop rbp",
-                "pop rbx",
-                inout("rsi") $from => _,
-                inout("rdi") $rows.as_ptr() => _,
-                inout("rax") $fetch => _,
-                inout("rcx") $channels => _,
-                inout("rdx") $bytes => _,
-                out("r8") _, out("r9") _, out("r10") _, out("r11") _,
-                out("r12") _, out("r13") _, out("r14") _, out("r15") _,
-                inout("zmm0") $sums[0][0], inout("zmm1") $sums[0][1],
-                inout("zmm2") $sums[1][0], inout("zmm3") $sums[1][1],
-                inout("zmm4") $sums[2][0], inout("zmm5") $sums[2][1],
-                inout("zmm6") $sums[3][0], inout("zmm7") $sums[3][1],
-                inout("zmm8") $sums[4][0], inout("zmm9") $sums[4][1],
-                inout("zmm10") $sums[5][0], inout("zmm11") $sums[5][1],
-                inout("zmm12") $sums[6][0], inout("zmm13") $sums[6][1],
-                inout("zmm14") $sums[7][0], inout("zmm15") $sums[7][1],
-                inout("zmm16") $sums[8][0], inout("zmm17") $sums[8][1],
-                inout("zmm18") $sums[9][0], inout("zmm19") $sums[9][1],
-                inout("zmm20") $sums[10][0], inout("zmm21") $sums[10][1],
-                inout("zmm22") $sums[11][0], inout("zmm23") $sums[11][1],
-                out("zmm24") _, out("zmm25") _, out("zmm26") _,
-            );
+            // SAFETY: the caller vouches for what is read; the stack is left as it was found, and so are the two registers that
+            // may not be named.
+            unsafe {
+                asm!(
+                    "push rbx",
+                    "push rbp",
+                    "mov rbx, rax",
+                    "mov rbp, rcx",
+                    point_at_row!("r8", 0),
+                    point_at_row!("r9", 8),
+                    point_at_row!("r10", 16),
+                    point_at_row!("r11", 24),
+                    point_at_row!("r12", 32),
+                    point_at_row!("r13", 40),
+                    point_at_row!("r14", 48),
+                    point_at_row!("r15", 56),
+                    point_at_row!("rax", 64),
+                    point_at_row!("rcx", 72),
+                    "push qword ptr [rdi + 88]",
+                    "add qword ptr [rsp], rdx",
+                    "add rdx, qword ptr [rdi + 80]",
+                    "pop rdi",
+                    all_channels!(channel, nothing, advance, $words, "rbp", "rbx"),
+                    "pop rbp",
+                    "pop rbx",
+                    inout("rsi") weights => _,
+                    inout("rdi") rows.as_ptr() => _,
+                    inout("rax") fetch => _,
+                    inout("rcx") channels => _,
+                    inout("rdx") bytes => _,
+                    out("r8") _, out("r9") _, out("r10") _, out("r11") _,
+                    out("r12") _, out("r13") _, out("r14") _, out("r15") _,
+                    inout("zmm0") sums[0][0], inout("zmm1") sums[0][1],
+                    inout("zmm2") sums[1][0], inout("zmm3") sums[1][1],
+                    inout("zmm4") sums[2][0], inout("zmm5") sums[2][1],
+                    inout("zmm6") sums[3][0], inout("zmm7") sums[3][1],
+                    inout("zmm8") sums[4][0], inout("zmm9") sums[4][1],
+                    inout("zmm10") sums[5][0], inout("zmm11") sums[5][1],
+                    inout("zmm12") sums[6][0], inout("zmm13") sums[6][1],
+                    inout("zmm14") sums[7][0], inout("zmm15") sums[7][1],
+                    inout("zmm16") sums[8][0], inout("zmm17") sums[8][1],
+                    inout("zmm18") sums[9][0], inout("zmm19") sums[9][1],
+                    inout("zmm20") sums[10][0], inout("zmm21") sums[10][1],
+                    inout("zmm22") sums[11][0], inout("zmm23") sums[11][1],
+                    out("zmm24") _, out("zmm25") _, out("zmm26") _,
+                );
+            }
         }
     };
 }
 
-accumulate!(
-    accumulate_f32, f32, __m512, ("vbroadcastss", "vfmadd231ps", "dword", "1to16"), [4 8 12 16 20 24 28], 32, 4
-);
-accumulate!(
-    accumulate_f64, f64, __m512d, ("vbroadcastsd", "vfmadd231pd", "qword", "1to8"), [8 16 24 32 40 48 56], 64, 8
-);
+accumulate!(accumulate_f32, f32, __m512, ("vbroadcastss", "vfmadd231ps", "dword", 4, "1to16"));
+accumulate!(accumulate_f64, f64, __m512d, ("vbroadcastsd", "vfmadd231pd", "qword", 8, "1to8"));

@@ -10,6 +10,54 @@ macro_rules! point_at_row {
     };
 }
 
+/// Multiplies all channels of a tap, eight at a time and the last few one by one. `$channel` multiplies one of eight by its number, which
+/// counts from where registers point, `$advance` moves these on by so many channels, and `$beside` is what else is done before the
+/// odd ones of eight, and behind all of them. How many channels are left is in `$left`, and what is fetched every two of them begins at
+/// `$fetched`.
+#[rustfmt::skip]
+macro_rules! all_channels {
+    ($channel:ident, $beside:ident, $advance:ident, $words:tt, $left:literal, $fetched:literal) => {
+        concat!(
+            "sub ", $left, ", 8\n",
+            "jb 3f\n",
+            ".p2align 5\n",
+            "2:\n",
+            "prefetcht1 byte ptr [", $fetched, " + 0]\n",
+            $channel!($words, 0), $beside!($words, 1), $channel!($words, 1),
+            "prefetcht1 byte ptr [", $fetched, " + 64]\n",
+            $channel!($words, 2), $beside!($words, 3), $channel!($words, 3),
+            "prefetcht1 byte ptr [", $fetched, " + 128]\n",
+            $channel!($words, 4), $beside!($words, 5), $channel!($words, 5),
+            "prefetcht1 byte ptr [", $fetched, " + 192]\n",
+            $channel!($words, 6), $beside!($words, 7), $channel!($words, 7),
+            $beside!($words, 8),
+            $advance!($words, 8),
+            "add ", $fetched, ", 256\n",
+            "sub ", $left, ", 8\n",
+            "jae 2b\n",
+            "3:\n",
+            "add ", $left, ", 8\n",
+            "jz 5f\n",
+            "4:\n",
+            $channel!($words, 0),
+            $advance!($words, 1),
+            "sub ", $left, ", 1\n",
+            "jnz 4b\n",
+            "5:\n",
+        )
+    };
+}
+
+// Of eight channels, four have a line fetched.
+const _: () = assert!(crate::panel::FETCH_EVERY == 2);
+
+/// Nothing else is done beside channels.
+macro_rules! nothing {
+    ($words:tt, $number:literal) => {
+        ""
+    };
+}
+
 pub(super) mod avx2;
 pub(super) mod avx512;
 pub(super) mod avx512_pair;
