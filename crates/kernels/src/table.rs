@@ -159,7 +159,7 @@ impl<T: Real> Kernels<T> {
     ) -> bool {
         let kernels = self.pixel.by_vectors.iter().find(|&&(have, _)| have == vectors);
         let Some((_, kernels)) = kernels else { panic!("there is no pixel kernel of {vectors} vectors") };
-        // SAFETY: as for `panel`.
+        // SAFETY: the CPU has the instruction set, or `kernels` would not have given `self`; the caller vouches for the pointers.
         unsafe { kernels[columns - 1](tiles, out) }
     }
 
@@ -169,7 +169,7 @@ impl<T: Real> Kernels<T> {
     ///
     /// Each tap must have one weight per value of the bias, and at every position as many readable inputs.
     pub unsafe fn lane(&self, tile: &LaneTile<'_, T>, out: &mut [T]) -> bool {
-        // SAFETY: as for `panel`.
+        // SAFETY: as for `pixel`.
         unsafe { (self.lane)(tile, out) }
     }
 
@@ -179,7 +179,7 @@ impl<T: Real> Kernels<T> {
     ///
     /// Every input of every tile must be readable at all channels.
     pub unsafe fn winograd_input(&self, input: &WinogradInput<'_, T>, points: &mut [T]) {
-        // SAFETY: as for `panel`.
+        // SAFETY: as for `pixel`.
         unsafe { (self.winograd_input)(input, points) }
     }
 
@@ -189,9 +189,9 @@ impl<T: Real> Kernels<T> {
     ///
     /// The products of every point must be readable for as many tiles as there are places for, and as many columns as
     /// there is bias for.
-    /// Where its rows go is as for [`panel`](Self::panel).
+    /// Where its rows go is as for [`PanelKernels::compute`].
     pub unsafe fn winograd_output(&self, output: &WinogradOutput<'_, T>, out: &mut [T]) -> bool {
-        // SAFETY: as for `panel`.
+        // SAFETY: as for `pixel`.
         unsafe { (self.winograd_output)(output, out) }
     }
 
