@@ -22,7 +22,7 @@ const NARROW_SIZE: f64 = 0.6;
 const LOADED_BYTES_PER_CYCLE: f64 = 32.0;
 
 /// What the caches near a core hold of weights or outputs until they are needed again.
-const CACHED_BYTES: usize = 1 << 20;
+pub(super) const CACHED_BYTES: usize = 1 << 20;
 
 /// Elements of a tensor with these sizes.
 fn elements(sizes: impl Iterator<Item = usize>, channels: usize) -> f64 {
@@ -66,8 +66,7 @@ fn store_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, stor
 
 /// Cycles to fetch weights that no cache near the core holds, once per pass over them.
 fn weight_cycles<T: Real>(filter: &PackedFilter<T>, passes: usize) -> f64 {
-    let bytes = filter.computed_bytes();
-    if bytes / filter.groups <= CACHED_BYTES { 0.0 } else { fetch_cycles(bytes, passes) }
+    if filter.stays_near() { 0.0 } else { fetch_cycles(filter.computed_bytes(), passes) }
 }
 
 /// Cycles to fetch so many bytes from far away, once per pass over them.

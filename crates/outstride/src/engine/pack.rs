@@ -7,6 +7,7 @@ use bytemuck::Zeroable;
 use outstride_kernels::{Kernels, Pieces, Real, Source, Stored};
 use outstride_spec::{DType, FilterCall, Phase};
 
+use super::cost::CACHED_BYTES;
 use super::panel::{Grain, MatrixWeights, WinogradWeights};
 use super::panels::{Form, Multiplier, Panel, Segment};
 use super::pixel::{self, Block};
@@ -15,9 +16,6 @@ use crate::aligned::{Aligned, NoMemory};
 use crate::error::Error;
 use crate::limits::Limits;
 use crate::tensor::TensorView;
-
-/// Weights up to this stay in the second-level cache from one task to the next.
-const NEAR_BYTES: usize = 1 << 20;
 
 /// The weights and bias of an operator in engine order.
 #[derive(Debug)]
@@ -101,8 +99,12 @@ impl<T: Real> PackedFilter<T> {
     /// positions only are on their way for half as long.
     fn are_kept_narrow<Q: Stored<T>>(&self) -> bool {
         let can_be_read = Source::new::<Q>(&[], self.kernels).panels().most_rows() > 0;
-        let bytes = self.group_len.saturating_mul(size_of::<T>());
-        size_of::<Q>() < size_of::<T>() && can_be_read && self.is_dense() && bytes > NEAR_BYTES
+        size_of::<Q>() < size_of::<T>() && can_be_read && self.is_dense() && !self.stays_near()
+    }
+
+    /// Whether the weights of a group, in the type that is computed with, stay in the caches near a core until they are needed again.
+    pub(crate) fn stays_near(&self) -> bool {
+        self.group_len.saturating_mul(size_of::<T>()) <= CACHED_BYTES
     }
 
     /// Whether there are panels.

@@ -1,10 +1,12 @@
 //! 16-bit floats: sums in 32 bits, rounded once.
 
+use std::sync::Arc;
+
 use outstride::{
     Activation, Element, Options, Path, Precision, Tensor, TensorView, TensorViewMut, bf16, f16,
 };
 
-use crate::layers::{Layer, Numbers, PATHS, expected, isas, nearest, prepare, prepare_with};
+use crate::layers::{Layer, Numbers, PATHS, Scoped, expected, isas, nearest, prepare, prepare_with};
 
 /// The unit in the last place of a value of a type with this many bits of significand and this least exponent.
 fn ulp(value: f64, bits: i32, least: i32) -> f64 {
@@ -117,6 +119,27 @@ fn weights_read_in_16_bits_give_the_same_bits_as_widened_ones() {
         }
     }
     assert!(by_two_kernels > 10, "{by_two_kernels}");
+}
+
+#[test]
+fn plans_do_not_depend_on_what_ran_before() {
+    let mut numbers = Numbers(0x91a);
+    for _ in 0..12 {
+        let few = Layer { batch: 2, ..Layer::draw_heavy(&mut numbers) };
+        let many = Layer { batch: 50, ..few.clone() };
+        let w: Vec<f16> = numbers.reals(few.geometry().filter_shape().iter().product());
+        for isa in isas() {
+            let op = prepare(&few, &w, None, isa, Some(Path::Panel)).with_executor(Arc::new(Scoped(8)));
+            let plan_of = |layer: &Layer| {
+                let plan = op.plan(&layer.stored(&layer.geometry().input_shape()).0).unwrap();
+                (plan.kernel().to_owned(), plan.tasks(), plan.workspace_bytes())
+            };
+            let before = plan_of(&few);
+            // These have the weights widened.
+            plan_of(&many);
+            assert_eq!(plan_of(&few), before, "{isa}: {few:?}");
+        }
+    }
 }
 
 /// A layer of one position whose output is a sum over channels.

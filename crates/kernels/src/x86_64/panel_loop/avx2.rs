@@ -84,12 +84,7 @@ macro_rules! accumulate {
             // SAFETY: the caller vouches for what is read; nothing is written to memory.
             unsafe {
                 asm!(
-                    point_at_row!("r8", 0),
-                    point_at_row!("r9", 8),
-                    point_at_row!("r10", 16),
-                    point_at_row!("r11", 24),
-                    point_at_row!("r12", 32),
-                    point_at_row!("r13", 40),
+                    point_at_six_rows!(),
                     all_channels!(channel, nothing, advance, $words, "rcx", "rax"),
                     inout("rsi") weights => _,
                     inout("rdi") rows.as_ptr() => _,

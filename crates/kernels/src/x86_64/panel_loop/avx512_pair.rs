@@ -122,12 +122,7 @@ macro_rules! accumulate {
             unsafe {
                 asm!(
                     "push rbx",
-                    point_at_row!("r8", 0),
-                    point_at_row!("r9", 8),
-                    point_at_row!("r10", 16),
-                    point_at_row!("r11", 24),
-                    point_at_row!("r12", 32),
-                    point_at_row!("r13", 40),
+                    point_at_six_rows!(),
                     "mov rdi, qword ptr [rax + 8]",
                     "mov rdx, qword ptr [rax + 16]",
                     "mov rax, qword ptr [rax]",

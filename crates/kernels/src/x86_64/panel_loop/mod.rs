@@ -10,6 +10,25 @@ macro_rules! point_at_row {
     };
 }
 
+/// Has r8 to r13 point at the first six rows.
+macro_rules! point_at_six_rows {
+    () => {
+        concat!(
+            point_at_row!("r8", 0),
+            "\n",
+            point_at_row!("r9", 8),
+            "\n",
+            point_at_row!("r10", 16),
+            "\n",
+            point_at_row!("r11", 24),
+            "\n",
+            point_at_row!("r12", 32),
+            "\n",
+            point_at_row!("r13", 40),
+        )
+    };
+}
+
 /// Multiplies all channels of a tap, eight at a time and the last few one by one. `$channel` multiplies one of eight by its number, which
 /// counts from where registers point, `$advance` moves these on by so many channels, and `$beside` is what else is done before the
 /// odd ones of eight, and behind all of them. How many channels are left is in `$left`, and what is fetched every two of them begins at

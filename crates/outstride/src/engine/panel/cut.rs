@@ -144,7 +144,8 @@ impl PanelPlan {
     fn weight_bytes<T: Real>(&self, filter: &PackedFilter<T>) -> usize {
         match (self.arithmetic, &filter.matrix) {
             (Arithmetic::Tiles, Ok(weights)) => weights.bytes(),
-            _ => filter.bytes(),
+            // Whether or not some plan before this one had them widened.
+            _ => filter.computed_bytes(),
         }
     }
 

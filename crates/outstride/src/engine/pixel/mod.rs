@@ -31,9 +31,6 @@ const INPUT_BYTES_PER_PASS: usize = 5 << 18;
 /// Input of one task that has several groups.
 const GROUP_BYTES: usize = 1 << 18;
 
-/// Weights beyond this do not stay there.
-const CACHED_WEIGHT_BYTES: usize = 1 << 20;
-
 /// Sums of a chunk, unless there are many columns.
 const SUM_BYTES: usize = 1 << 14;
 
@@ -129,7 +126,7 @@ impl PixelPlan {
         granules[last - 1] = chunk.rows;
         granules[last] = chunk.len;
         let wanted = workers.tasks();
-        let cached = filter.computed_bytes() / filter.groups <= CACHED_WEIGHT_BYTES;
+        let cached = filter.stays_near();
         let input_bytes = if cached { INPUT_BYTES } else { INPUT_BYTES_PER_PASS };
         let bytes = |counts: &[usize]| {
             let spans = chunk.most_needed(axes, counts, &reach);

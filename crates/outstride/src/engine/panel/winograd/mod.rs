@@ -151,6 +151,7 @@ impl<T: Real> WinogradSums<'_, T> {
     ) {
         let filter = self.site.problem.filter;
         let (kernels, channels) = (filter.kernels, filter.in_channels);
+        let by_panels = kernels.panels();
         let points = self.weights.points(first);
         for (number, &point) in points.iter().enumerate() {
             let coming = if number + 1 < points.len() {
@@ -189,9 +190,7 @@ impl<T: Real> WinogradSums<'_, T> {
                     };
                     // SAFETY: every row is a point of a tile, with all channels side by side, and weights are those of
                     // panels as wide.
-                    unsafe {
-                        kernels.panels().compute(kernels.panels().rows_for(rows.len()), &tile, as_wide)
-                    };
+                    unsafe { by_panels.compute(by_panels.rows_for(rows.len()), &tile, as_wide) };
                 }
             }
         }
