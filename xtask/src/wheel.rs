@@ -13,7 +13,7 @@ pub(crate) fn run() -> Result<()> {
     let venv = environment(&["requirements-build.txt", "requirements-zig.txt"])?;
     let folder = target().join("wheels");
     // With zig the wheel links against an old glibc, whatever this machine has.
-    build(&venv, &folder, &["--zig", "--compatibility", "manylinux2014", "--strip"])?;
+    build(&venv, &folder, &["--release", "--zig", "--compatibility", "manylinux2014", "--strip"])?;
     checked(venv.program("maturin")?.args(["sdist", "--out"]).arg(&folder).current_dir(package()))?;
     let (wheel, sources) = (built(&folder, ".whl")?, built(&folder, ".tar.gz")?);
     for package in [&wheel, &sources] {
@@ -35,14 +35,15 @@ pub(crate) fn test() -> Result<()> {
 /// Runs the tests of the package in an environment that holds other packages too.
 pub(crate) fn test_in(venv: &Venv) -> Result<()> {
     venv.install(&[package().join("requirements-test.txt")])?;
-    install(venv)?;
+    // As the other tests are built: kernels, which take longest, are compiled already, and optimised in any case.
+    install(venv, &[])?;
     checked(venv.program("pytest")?.arg("--quiet").current_dir(package()))
 }
 
 /// Builds the wheel for this machine and installs it in an environment.
-pub(crate) fn install(venv: &Venv) -> Result<()> {
+pub(crate) fn install(venv: &Venv, options: &[&str]) -> Result<()> {
     let folder = work().join("wheels");
-    build(&environment(&["requirements-build.txt"])?, &folder, &[])?;
+    build(&environment(&["requirements-build.txt"])?, &folder, options)?;
     checked(venv.pip_install().args(["--force-reinstall", "--no-deps"]).arg(built(&folder, ".whl")?))
 }
 
@@ -63,7 +64,7 @@ fn environment(lists: &[&str]) -> Result<Venv> {
 fn build(venv: &Venv, folder: &Path, options: &[&str]) -> Result<()> {
     empty(folder)?;
     let mut maturin = venv.program("maturin")?;
-    maturin.args(["build", "--release", "--locked", "--out"]).arg(folder).args(options);
+    maturin.args(["build", "--locked", "--out"]).arg(folder).args(options);
     checked(maturin.current_dir(package()))
 }
 

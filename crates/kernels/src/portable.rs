@@ -56,6 +56,7 @@ impl<T: PortableScalar, const LANES: usize> Simd for Portable<T, LANES> {
 
     const LANES: usize = LANES;
     const FUSED: bool = false;
+    const STREAMS: bool = false;
 
     #[inline(always)]
     unsafe fn splat(value: T) -> [T; LANES] {

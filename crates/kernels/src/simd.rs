@@ -95,11 +95,14 @@ pub(crate) trait Simd: Copy + 'static {
     /// Whether [`multiply_add`](Self::multiply_add) rounds once.
     const FUSED: bool;
 
+    /// Whether [`stream`](Self::stream) has a way past the caches.
+    const STREAMS: bool;
+
     unsafe fn splat(value: Self::Scalar) -> Self::Vector;
     unsafe fn load(from: *const Self::Scalar) -> Self::Vector;
     unsafe fn store(to: *mut Self::Scalar, value: Self::Vector);
 
-    /// Stores past the caches, if there is a way, to memory aligned to the vector.
+    /// Stores past the caches, if [there is a way](Self::STREAMS), to memory aligned to the vector.
     #[inline(always)]
     unsafe fn stream(to: *mut Self::Scalar, value: Self::Vector) {
         // SAFETY: handed on from the caller.

@@ -14,7 +14,7 @@ use crate::wheel;
 /// Measures, and puts what came out in the place of what is there.
 pub(super) fn run(work: &Path) -> Result<()> {
     let venv = python_peers(work)?;
-    wheel::install(&venv)?;
+    wheel::install(&venv, &["--release"])?;
     let mut program = Command::new(venv.python());
     program.arg(root().join("crates/python/tests/torch_models.py"));
     eprintln!("$ {program:?}");

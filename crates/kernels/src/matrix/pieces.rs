@@ -66,30 +66,3 @@ fn parts(value: f32) -> [u16; PARTS] {
         rounded as u16
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parts_add_up() {
-        for value in [0.0, 1.0, -1.0 / 3.0, std::f32::consts::PI, 1e-12, 3.0e38, 16_777_215.0, -0.1] {
-            let sum: f64 =
-                parts(value).map(|part| f64::from(f32::from_bits(u32::from(part) << 16))).iter().sum();
-            assert_eq!(sum, f64::from(value));
-        }
-        assert!(f32::from_bits(u32::from(parts(f32::NAN)[0]) << 16).is_nan());
-        assert_eq!(f32::from_bits(u32::from(parts(f32::NEG_INFINITY)[0]) << 16), f32::NEG_INFINITY);
-    }
-
-    #[test]
-    fn two_parts_hold_any_f16() {
-        for bits in 0..=u16::MAX {
-            let value = f16::from_bits(bits);
-            if value.is_finite() {
-                assert_eq!(parts(value.to_f32())[2], 0, "{value}");
-                assert_eq!(Pieces::F16.of(value.to_f32())[0], bits);
-            }
-        }
-    }
-}

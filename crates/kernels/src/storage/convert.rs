@@ -11,6 +11,9 @@ pub(crate) trait Convert<Q>: Simd {
     /// Whether there is nothing to convert.
     const IS_ITSELF: bool = false;
 
+    /// Whether there is a way past the caches.
+    const STREAMS: bool = false;
+
     unsafe fn load_as(from: *const Q) -> Self::Vector;
     unsafe fn load_masked_as(from: *const Q, mask: Self::Mask) -> Self::Vector;
     unsafe fn store_as(to: *mut Q, value: Self::Vector);
@@ -18,7 +21,7 @@ pub(crate) trait Convert<Q>: Simd {
     fn scalar_from(value: Q) -> Self::Scalar;
     fn scalar_to(value: Self::Scalar) -> Q;
 
-    /// Stores past the caches, if there is a way, to memory aligned to what is stored.
+    /// Stores past the caches, if [there is a way](Self::STREAMS), to memory aligned to what is stored.
     #[inline(always)]
     unsafe fn stream_as(to: *mut Q, value: Self::Vector) {
         // SAFETY: handed on from the caller.
@@ -47,7 +50,7 @@ pub(crate) trait Convert<Q>: Simd {
         unreachable!("takes no rows")
     }
 
-    /// Stores as many elements as a line has; with `STREAM` past the caches, if there is a way, to the begin of a line.
+    /// Stores as many elements as a line has; with `STREAM` past the caches, if [there is a way](Self::STREAMS), to the begin of a line.
     #[inline(always)]
     unsafe fn store_line<const STREAM: bool>(to: *mut Q, from: *const Self::Scalar) {
         for lane in (0..LINE / size_of::<Q>()).step_by(Self::LANES) {
@@ -65,6 +68,7 @@ macro_rules! convert_itself {
     ($({$($generics:tt)*} $scalar:ty, $simd:ty;)*) => {$(
         impl<$($generics)*> crate::storage::Convert<$scalar> for $simd {
             const IS_ITSELF: bool = true;
+            const STREAMS: bool = <Self as crate::simd::Simd>::STREAMS;
 
             #[inline(always)]
             unsafe fn load_as(from: *const $scalar) -> Self::Vector {

@@ -32,6 +32,9 @@ macro_rules! storage_of {
         type T = <$simd as crate::simd::Simd>::Scalar;
         use crate::storage::{Convert, Storage};
 
+        // What has no way past the caches is compiled once.
+        const STREAMS: bool = <$simd as Convert<Q>>::STREAMS;
+
         unsafe fn load(from: *const u8) -> T {
             // SAFETY: the caller vouches for the element.
             <$simd as Convert<Q>>::scalar_from(unsafe { from.cast::<Q>().read() })
@@ -79,19 +82,13 @@ macro_rules! storage_of {
         }
 
         $(#[target_feature(enable = $feature)])*
-        unsafe fn store_rows(source: *const T, pitch: usize, len: usize, target: *mut u8, distances: &[isize]) {
+        unsafe fn store_rows<const STREAM: bool>(source: *const T, pitch: usize, len: usize, target: *mut u8, distances: &[isize]) {
             // SAFETY: the features are those of the instruction set; the caller vouches for the rest.
-            unsafe { crate::copy::store_rows::<$simd, Q, false>(source, pitch, len, target.cast(), distances) }
+            unsafe { crate::copy::store_rows::<$simd, Q, STREAM>(source, pitch, len, target.cast(), distances) }
         }
 
         $(#[target_feature(enable = $feature)])*
-        unsafe fn stream_rows(source: *const T, pitch: usize, len: usize, target: *mut u8, distances: &[isize]) {
-            // SAFETY: the features are those of the instruction set; the caller vouches for the rest.
-            unsafe { crate::copy::store_rows::<$simd, Q, true>(source, pitch, len, target.cast(), distances) }
-        }
-
-        $(#[target_feature(enable = $feature)])*
-        unsafe fn store_transposed(
+        unsafe fn store_transposed<const STREAM: bool>(
             source: *const T,
             distances: &[isize],
             columns: usize,
@@ -99,31 +96,13 @@ macro_rules! storage_of {
             stride: isize,
         ) {
             // SAFETY: the features are those of the instruction set; the caller vouches for the rest.
-            unsafe { crate::transpose::transpose::<$simd, T, Q, false>(source, distances, columns, target.cast(), stride) }
+            unsafe { crate::transpose::transpose::<$simd, T, Q, STREAM>(source, distances, columns, target.cast(), stride) }
         }
 
         $(#[target_feature(enable = $feature)])*
-        unsafe fn stream_transposed(
-            source: *const T,
-            distances: &[isize],
-            columns: usize,
-            target: *mut u8,
-            stride: isize,
-        ) {
+        unsafe fn store_interleaved<const STREAM: bool>(source: *const T, runs: &[isize], len: usize, target: *mut u8) {
             // SAFETY: the features are those of the instruction set; the caller vouches for the rest.
-            unsafe { crate::transpose::transpose::<$simd, T, Q, true>(source, distances, columns, target.cast(), stride) }
-        }
-
-        $(#[target_feature(enable = $feature)])*
-        unsafe fn store_interleaved(source: *const T, runs: &[isize], len: usize, target: *mut u8) {
-            // SAFETY: the features are those of the instruction set; the caller vouches for the rest.
-            unsafe { crate::interleave::interleave::<$simd, T, Q, false>(source, runs, len, target.cast()) }
-        }
-
-        $(#[target_feature(enable = $feature)])*
-        unsafe fn stream_interleaved(source: *const T, runs: &[isize], len: usize, target: *mut u8) {
-            // SAFETY: the features are those of the instruction set; the caller vouches for the rest.
-            unsafe { crate::interleave::interleave::<$simd, T, Q, true>(source, runs, len, target.cast()) }
+            unsafe { crate::interleave::interleave::<$simd, T, Q, STREAM>(source, runs, len, target.cast()) }
         }
 
         Storage {
@@ -134,12 +113,12 @@ macro_rules! storage_of {
             load_transposed,
             store,
             fill,
-            store_rows,
-            stream_rows,
-            store_transposed,
-            stream_transposed,
-            store_interleaved,
-            stream_interleaved,
+            store_rows: store_rows::<false>,
+            stream_rows: store_rows::<STREAMS>,
+            store_transposed: store_transposed::<false>,
+            stream_transposed: store_transposed::<STREAMS>,
+            store_interleaved: store_interleaved::<false>,
+            stream_interleaved: store_interleaved::<STREAMS>,
             panel: $panel,
         }
     }};

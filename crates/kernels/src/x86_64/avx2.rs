@@ -17,6 +17,7 @@ impl Simd for Avx2F32 {
 
     const LANES: usize = 8;
     const FUSED: bool = true;
+    const STREAMS: bool = true;
 
     #[inline(always)]
     unsafe fn splat(value: f32) -> __m256 {
@@ -159,6 +160,7 @@ impl Simd for Avx2F64 {
 
     const LANES: usize = 4;
     const FUSED: bool = true;
+    const STREAMS: bool = true;
 
     #[inline(always)]
     unsafe fn splat(value: f64) -> __m256d {

@@ -17,6 +17,7 @@ impl Simd for Avx512F32 {
 
     const LANES: usize = 16;
     const FUSED: bool = true;
+    const STREAMS: bool = true;
 
     #[inline(always)]
     unsafe fn splat(value: f32) -> __m512 {
@@ -155,6 +156,7 @@ impl Simd for Avx512F64 {
 
     const LANES: usize = 8;
     const FUSED: bool = true;
+    const STREAMS: bool = true;
 
     #[inline(always)]
     unsafe fn splat(value: f64) -> __m512d {

@@ -54,6 +54,8 @@ macro_rules! bytes {
         }
 
         impl Convert<$type> for Avx512F32 {
+            const STREAMS: bool = true;
+
             #[inline(always)]
             unsafe fn load_as(from: *const $type) -> __m512 {
                 // SAFETY: the caller vouches for AVX-512 and 16 readable elements.

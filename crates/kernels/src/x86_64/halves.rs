@@ -117,6 +117,8 @@ unsafe fn from_f16_bits_256(bits: __m128i) -> __m256 {
 macro_rules! halves_512 {
     ($type:ty, $bits:ident, $from_bits:ident) => {
         impl Convert<$type> for Avx512F32 {
+            const STREAMS: bool = true;
+
             #[inline(always)]
             unsafe fn load_as(from: *const $type) -> __m512 {
                 // SAFETY: the caller vouches for AVX-512 and 16 readable elements.
