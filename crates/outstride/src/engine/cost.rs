@@ -15,6 +15,10 @@ const CYCLES_OF_A_TILE_JOB: f64 = 1000.0;
 /// What there is to find out before the pixels of a group are multiplied.
 const CYCLES_OF_A_PIXEL_GROUP: f64 = 1500.0;
 
+/// What a row of a panel that phases share takes to store, beyond what its elements do, from vectors and from tiles.
+const CYCLES_OF_A_SHARED_ROW: f64 = 40.0;
+const CYCLES_OF_A_SHARED_TILE_ROW: f64 = 60.0;
+
 /// What weights of 16 bits take to fetch and to widen, in terms of what wide ones take.
 const NARROW_SIZE: f64 = 0.6;
 
@@ -100,7 +104,8 @@ pub(super) fn panel_cycles<T: Real>(
     // But for the first pass, a part of the weights' way is gone while others are multiplied.
     let weight_size = 0.6 + 0.4 / plan.passes().max(1) as f64;
     let weight_size = if plan.is_for_narrow(axes, filter) { NARROW_SIZE * weight_size } else { weight_size };
-    compute + plan.overhead(filter) + around_panels(axes, filter, strides, plan, copy, weight_size)
+    let shared = CYCLES_OF_A_SHARED_ROW * plan.shared_rows(filter);
+    compute + plan.overhead(filter) + shared + around_panels(axes, filter, strides, plan, copy, weight_size)
 }
 
 pub(super) fn tile_cycles<T: Real>(
@@ -130,6 +135,7 @@ pub(super) fn tile_cycles<T: Real>(
     let copy = 0.4 + 0.3 * parts as f64;
     compute
         + CYCLES_OF_A_TILE_JOB * plan.jobs(filter) as f64
+        + CYCLES_OF_A_SHARED_TILE_ROW * plan.shared_rows(filter)
         + around_panels(axes, filter, strides, plan, copy, weight_size * parts as f64)
 }
 
@@ -196,7 +202,8 @@ fn returning_cycles<T: Real>(
     let phases: usize = filter.phases.iter().map(Vec::len).product();
     let leave = plan.positions_of_box().saturating_mul(phases).saturating_mul(run) > CACHED_BYTES;
     let shares_lines = run < SHORT_RUN_BYTES && !run.is_multiple_of(LINE_BYTES);
-    if strides.y_channel != 1 || !shares_lines || !leave {
+    // Panels that phases share are stored one after the other, tile by tile.
+    if strides.y_channel != 1 || !shares_lines || !leave || plan.shared_rows(filter) > 0.0 {
         return 0.0;
     }
     120.0 * elements(axes.iter().map(|axis| axis.output), filter.groups)

@@ -23,7 +23,7 @@ impl Multiplier {
     fn cost_of_shared(self) -> f64 {
         match self {
             Multiplier::Tiles(grain) if grain.products() <= 1.0 => 2.5,
-            Multiplier::Tiles(_) | Multiplier::Vectors => 1.0,
+            Multiplier::Tiles(_) | Multiplier::Vectors => 1.2,
         }
     }
 }

@@ -205,6 +205,12 @@ impl PanelPlan {
         (weights / (taps * self.blocks.size * row_bytes).max(1)).clamp(1, bundle.panels())
     }
 
+    /// Of so many tiles, those whose sums by vectors wait to be stored.
+    pub(super) fn waiting_tiles(&self, tiles: usize) -> usize {
+        let at_once = self.stores == Stores::Positions && self.blocks.iter().len() == 1;
+        if at_once { tiles.min(1) } else { tiles }
+    }
+
     /// Members of a bundle whose sums wait for each other.
     pub(super) fn waiting_members(&self) -> usize {
         let waiting = |bundle: &Bundle| if self.stores_tiles_at_once() { 1 } else { bundle.members.len() };

@@ -41,6 +41,21 @@ impl PanelPlan {
         1.0 - self.border_share * of_a_position
     }
 
+    /// Rows of panels that phases share, of which each is stored by itself, those at the border piece by piece. Where a single panel
+    /// has all phases, its rows follow each other in the output, and count a third.
+    pub(crate) fn shared_rows<T: Real>(&self, filter: &PackedFilter<T>) -> f64 {
+        if self.stores_planes() {
+            return 0.0;
+        }
+        let of_member = |member: &Member| {
+            let positions: f64 = member.spans.iter().map(|span| span.count as f64).product();
+            let rows = if member.panels.len() == 1 { 1.0 / 3.0 } else { member.panels.len() as f64 };
+            positions * rows * filter.groups as f64
+        };
+        let members = self.bundles.iter().flat_map(|bundle| &bundle.members);
+        members.filter(|member| member.shared).map(of_member).sum()
+    }
+
     /// How often the sums of a panel are computed, each time with lists of its own: those of every box and phase.
     pub(crate) fn jobs<T: Real>(&self, filter: &PackedFilter<T>) -> usize {
         let of_bundle = |bundle: &Bundle| bundle.members.len() * bundle.panels();
@@ -99,8 +114,9 @@ impl PanelPlan {
     pub(crate) fn overhead<T: Real>(&self, filter: &PackedFilter<T>) -> f64 {
         let rows = filter.kernels.panel_rows();
         let of_bundle = |bundle: &Bundle| {
-            let rows_of_box = self.positions_of_box().next_multiple_of(rows) * bundle.members.len();
-            let passes = bundle.panels().div_ceil(self.panels_at_once(filter, bundle, rows_of_box));
+            let tiles = self.waiting_tiles(self.positions_of_box().div_ceil(rows));
+            let waiting = tiles * rows * bundle.members.len();
+            let passes = bundle.panels().div_ceil(self.panels_at_once(filter, bundle, waiting));
             let of_member = |member: &Member| {
                 let positions: f64 = member.spans.iter().map(|span| span.count as f64).product();
                 let pointing = (100.0 + 25.0 * member.taps() as f64) * passes as f64;

@@ -40,6 +40,12 @@ pub(crate) use winograd::WinogradWeights;
 /// From this share of zeros on, rows are arranged so that whole taps fall on them.
 const WORTHWHILE_BORDER_SHARE: f64 = 0.1;
 
+/// Up to so many channels, a tile's products with zeros take less time than to find out where they are.
+const FEW_CHANNELS: usize = 64;
+
+/// Of rows of positions up to this length, most tiles reach beyond the input somewhere.
+const SHORT_ROW: usize = 64;
+
 /// Memory as far apart, or a multiple of it, is in the same set of a first-level cache, which holds fewer lines than a tile has rows.
 const SHARING_BYTES: usize = 1 << 12;
 
@@ -146,6 +152,9 @@ impl PanelPlan {
             arithmetic: Arithmetic::Vectors,
             widened: false,
         };
+        // A copy has zeros around it that need not be told from inputs.
+        let has_borders = plan.border_share > 0.0 && last.input <= SHORT_ROW;
+        plan.in_place &= !(has_borders && plan.multiplies_zeros());
         plan.cut(axes, filter, Workers::ALONE);
         plan
     }
@@ -260,6 +269,11 @@ impl PanelPlan {
     /// Whether channels-first outputs are stored as runs.
     pub(crate) fn stores_planes(&self) -> bool {
         self.stores != Stores::Positions
+    }
+
+    /// Whether vectors multiply zeros around the input, as far as they are copied with it, rather than leave them out.
+    fn multiplies_zeros(&self) -> bool {
+        self.blocks.size <= FEW_CHANNELS && self.border_share < WORTHWHILE_BORDER_SHARE
     }
 
     pub(crate) fn is_in_place(&self) -> bool {

@@ -89,13 +89,18 @@ impl PanelPlan {
             let make = |own: &[Span]| self.stretches(problem, bundle, own);
             let (spans, stretches) = made_for(own, &mut known, make);
             let site = Site { problem, group: task.group, bundle, spans, positions };
-            let from = VectorSums { site: &site, input: &input, blocks: self.blocks };
-            let at_once =
-                self.panels_at_once(filter, bundle, positions.tiles() * most_rows * bundle.members.len());
+            let from = VectorSums {
+                site: &site,
+                input: &input,
+                blocks: self.blocks,
+                with_zeros: self.multiplies_zeros(),
+            };
+            let tiles = self.waiting_tiles(positions.tiles());
+            let at_once = self.panels_at_once(filter, bundle, tiles * most_rows * bundle.members.len());
             let share = self.share(bundle.panels(), task.split);
             let part = |first: usize| {
                 let range = first..share.end.min(first + at_once);
-                let panels = PanelGroup::new(problem, task.group, bundle, range, positions.tiles(), tile_len);
+                let panels = PanelGroup::new(problem, task.group, bundle, range, tiles, tile_len);
                 if self.widened { panels.widened(problem.filter, task.group) } else { panels }
             };
             let mut parts = share.clone().step_by(at_once).map(part).peekable();

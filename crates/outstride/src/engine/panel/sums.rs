@@ -25,6 +25,7 @@ pub(super) struct PanelGroup<'a, T: 'static> {
     members: usize,
     /// From a tile's sums to the next.
     tile_len: usize,
+    /// Whose sums are kept; a single one if they are stored before those of the next.
     tiles: usize,
 }
 
@@ -55,6 +56,8 @@ pub(super) struct VectorSums<'a, T: Real> {
     pub(super) site: &'a Site<'a, T>,
     pub(super) input: &'a Input<'a, T>,
     pub(super) blocks: ChannelBlocks,
+    /// Whether zeros around the input are multiplied rather than left out.
+    pub(super) with_zeros: bool,
 }
 
 /// A part of the sums of a member: those over a block of channels.
@@ -143,7 +146,12 @@ impl<'a, T: Real> PanelGroup<'a, T> {
 
     /// Where a tile's sums begin.
     pub(super) fn place(&self, panel: usize, member: usize, tile: usize) -> usize {
-        (self.index(panel, member) * self.tiles + tile) * self.tile_len
+        self.index(panel, member) * self.len_of_one() + self.place_of_tile(tile)
+    }
+
+    /// The same among those of one panel of one member.
+    fn place_of_tile(&self, tile: usize) -> usize {
+        if self.tiles == 1 { 0 } else { tile * self.tile_len }
     }
 
     /// Of a panel of a member, among those of all.
@@ -183,14 +191,15 @@ impl<T: Real> VectorSums<'_, T> {
             let next = next.map(|(group, number)| (group, self.step(number)));
             let member = &bundle.members[step.member];
             if step.block == 0 {
-                taps.aim(self.site, member, self.input);
+                taps.aim(self.site, member, self.input, self.with_zeros);
             }
             let lines_of_next = next
                 .map_or(0, |(group, next)| group.tap_bytes(self.blocks.channels(next.block)).div_ceil(LINE));
             let mut of_panels = self.tile_panels(panels, step, next, stores, sums);
             for (tile, piece) in positions.pieces.iter().enumerate() {
                 taps.point(&problem.axes, member, positions, tile, self.input, step.block);
-                let panel_tile = self.panel_tile(step, tile, lines_of_next, taps, panels.tile_len);
+                let place = panels.place_of_tile(tile);
+                let panel_tile = self.panel_tile(step, tile, place, lines_of_next, taps);
                 let rows = kernels.rows_for(piece.count);
                 // SAFETY: every row pointer is either a run of zeros or a position that can be read, which has the block's
                 // channels side by side; a panel's weights are `channels × width` long at every tap. Rows go to some of the
@@ -203,7 +212,7 @@ impl<T: Real> VectorSums<'_, T> {
                 for (number, of_panel) in of_panels.iter_mut().enumerate() {
                     if of_panel.became != PanelSums::Written {
                         let prepared = panels.panel(number, step.member);
-                        let sums = &mut of_panel.sums[panel_tile.place..][..panels.tile_len];
+                        let sums = &mut of_panel.sums[place..][..panels.tile_len];
                         self.finish_tile(member, prepared, tile, of_panel.became, sums);
                         if let Some(store) = stores.get(panels.index(number, step.member)) {
                             store.store(tile..tile + 1, tile, sums, panels.tile_len);
@@ -266,9 +275,9 @@ impl<T: Real> VectorSums<'_, T> {
         &'t self,
         step: Step,
         tile: usize,
+        place: usize,
         lines_of_next: usize,
         taps: &'t TileTaps<T>,
-        tile_len: usize,
     ) -> PanelTile<'t, T> {
         let Site { problem, positions, .. } = *self.site;
         let channels = self.blocks.channels(step.block);
@@ -280,7 +289,7 @@ impl<T: Real> VectorSums<'_, T> {
             channels,
             channels_of_tap: problem.filter.in_channels,
             resume: step.block > 0,
-            place: tile * tile_len,
+            place,
             distances: &positions.outputs()[piece.first..piece.first + piece.count],
             fetch: if fetched < lines_of_next {
                 Fetch::Weights(fetched)

@@ -61,15 +61,23 @@ impl<T: Real> TileTaps<T> {
         2 * taps * (2 * size_of::<PanelTap>() + size_of::<RowPointers<T>>())
     }
 
-    /// Finds what all tiles of a task inside the input have in common.
-    pub(super) fn aim(&mut self, site: &Site<'_, T>, member: &Member, input: &Input<'_, T>) {
+    /// Finds what all tiles of a task have in common that have all taps: those inside the input, or `with_zeros` those that can read
+    /// zeros around it as well.
+    pub(super) fn aim(
+        &mut self,
+        site: &Site<'_, T>,
+        member: &Member,
+        input: &Input<'_, T>,
+        with_zeros: bool,
+    ) {
         self.begins.clear();
         self.begins.extend(member.spans.iter().zip(site.spans).map(|(own, task)| own.first + task.first));
         self.inside.clear();
         self.all.clear();
         for (axis, deltas) in member.deltas.iter().enumerate() {
-            let there = input.readable[axis].intersect(&site.problem.axes[axis].whole_input());
-            let Span { first, count } = all_meet(deltas, there);
+            let inputs = input.readable[axis].intersect(&site.problem.axes[axis].whole_input());
+            let Span { first, count } =
+                all_meet(deltas, if with_zeros { input.readable[axis] } else { inputs });
             self.inside.push(Span { first: first - self.begins[axis], count });
         }
         // There may be many more taps than inputs.
