@@ -39,8 +39,12 @@ enum Stores {
     Runs,
     /// As runs of less than a vector, the channels of a group, with those of other groups between them.
     ShortRuns,
+    /// As runs of so many phases of a channel each.
+    RunsOfPhases(usize),
     /// As runs, turned around from tiles that hold them apart.
     Turned,
+    /// The same, with the phases of the last axis side by side in them.
+    TurnedTogether,
     /// As runs in which phases take turns.
     Interleaved,
     /// As short runs, gathered from vectors of positions.
@@ -61,7 +65,9 @@ fn store_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, stor
         * match stores {
             Stores::Runs => 4.0 / filter.kernels.lanes() as f64,
             Stores::ShortRuns => 25.0 / filter.out_channels as f64,
+            Stores::RunsOfPhases(phases) => 8.0 / phases.clamp(1, filter.kernels.lanes()) as f64,
             Stores::Turned => 0.5,
+            Stores::TurnedTogether => 2.0,
             Stores::Interleaved => 1.0,
             Stores::Gathered => 3.5,
             Stores::Scattered => 20.0,
@@ -176,9 +182,9 @@ fn around_panels<T: Real>(
     let stores = match (strides.y_channel, plan.stores_planes()) {
         (1, _) if are_short_runs(filter) => Stores::ShortRuns,
         (1, _) => Stores::Runs,
+        (_, true) if plan.phases_share_planes() => Stores::TurnedTogether,
         (_, true) => Stores::Turned,
-        // The phases of a single channel are short runs.
-        _ if filter.out_channels == 1 => Stores::Gathered,
+        _ if plan.stores_runs(filter) => Stores::RunsOfPhases(axes[axes.len() - 1].phases.len()),
         _ => Stores::Scattered,
     };
     let inputs = elements(axes.iter().map(|axis| axis.input), filter.in_channels * filter.groups);

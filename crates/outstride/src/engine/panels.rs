@@ -118,6 +118,11 @@ impl Panels {
         self.panels.iter().all(holds_rows)
     }
 
+    /// Whether columns of a channel are side by side, so that phases of the last axis are runs of channels-first outputs.
+    pub(crate) fn hold_runs(&self) -> bool {
+        self.segments.iter().all(|segment| segment.channels == 1)
+    }
+
     /// Segments of the panel that has most.
     pub(crate) fn most_segments(&self) -> usize {
         self.panels.iter().map(|panel| panel.segments.len()).max().unwrap_or(0)
@@ -178,14 +183,16 @@ pub(crate) fn is_depthwise(call: &FilterCall) -> bool {
 /// phases per panel. For channels-first outputs, panels that have all of these phases come before others: theirs are rows.
 fn choose_panels(call: &FilterCall, phases: &[Vec<Phase>], lanes: usize, multiplier: Multiplier) -> Panels {
     let (in_channels, out_channels) = (call.in_channels / call.groups, call.out_channels / call.groups);
-    let with = |merged: usize, at_once: usize| {
-        panels_with(phases, merged, PanelSizes { out_channels, at_once, in_channels, lanes })
+    let with = |merged: usize, at_once: usize, by_channel: bool| {
+        panels_with(phases, merged, PanelSizes { out_channels, at_once, by_channel, in_channels, lanes })
     };
+    // With so many phases that hardly two channels have room, those of a channel are stored as a run. Others are turned around.
+    let are_long = phases.last().is_some_and(|last| 3 * last.len() > 2 * lanes);
     let candidates = |merged: usize| {
         let inner: usize = phases[phases.len() - merged..].iter().map(Vec::len).product();
         let of_all_phases = if call.channels_last { 0 } else { 2 * lanes / inner.max(1) };
-        let for_rows = (of_all_phases > 0).then(|| with(merged, of_all_phases));
-        for_rows.into_iter().chain([with(merged, out_channels)])
+        let for_rows = (of_all_phases > 0).then(|| with(merged, of_all_phases, merged > 0 && are_long));
+        for_rows.into_iter().chain([with(merged, out_channels, false)])
     };
     // Phases of one tap each have the same positions, so that none of them is outside where others are not. A single axis has two
     // ends, not two in every row.
@@ -205,13 +212,15 @@ struct PanelSizes {
     out_channels: usize,
     /// Output channels whose phases are in the same panels.
     at_once: usize,
+    /// Whether the columns of an output channel are side by side, rather than those of a phase.
+    by_channel: bool,
     in_channels: usize,
     lanes: usize,
 }
 
 /// Panels whose columns run over the phases of the `merged` innermost axes, and over some output channels within each.
 fn panels_with(phases: &[Vec<Phase>], merged: usize, sizes: PanelSizes) -> Panels {
-    let PanelSizes { out_channels, at_once, in_channels, lanes } = sizes;
+    let PanelSizes { out_channels, at_once, by_channel, in_channels, lanes } = sizes;
     let inner: usize = phases[phases.len() - merged..].iter().map(Vec::len).product();
     let outer: usize = phases[..phases.len() - merged].iter().map(Vec::len).product();
     let mut result = Panels::default();
@@ -230,8 +239,12 @@ fn panels_with(phases: &[Vec<Phase>], merged: usize, sizes: PanelSizes) -> Panel
             let start = result.segments.len();
             let mut column = first;
             while column < end {
-                let (inner_phase, channel) = (column / of_channels.len(), column % of_channels.len());
-                let channels = (of_channels.len() - channel).min(end - column);
+                let (inner_phase, channel, channels) = if by_channel {
+                    (column % inner, column / inner, 1)
+                } else {
+                    let channel = column % of_channels.len();
+                    (column / of_channels.len(), channel, (of_channels.len() - channel).min(end - column))
+                };
                 result.segments.push(Segment {
                     phase: outer_phase * inner + inner_phase,
                     first_channel: of_channels.start + channel,

@@ -120,8 +120,7 @@ impl PanelPlan {
         let rows_of_phases = if planes { bundle::rows_of_phases(axes, filter, panels) } else { None };
         let stores = match &rows_of_phases {
             Some(_) => Stores::Planes,
-            // The phases of a single channel are runs as they are.
-            None if planes && filter.out_channels > 1 && panels.hold_rows(last.phases.len()) => {
+            None if planes && !panels.hold_runs() && panels.hold_rows(last.phases.len()) => {
                 Stores::SharedPlanes
             }
             None => Stores::Positions,
@@ -274,6 +273,16 @@ impl PanelPlan {
     /// Whether vectors multiply zeros around the input, as far as they are copied with it, rather than leave them out.
     fn multiplies_zeros(&self) -> bool {
         self.blocks.size <= FEW_CHANNELS && self.border_share < WORTHWHILE_BORDER_SHARE
+    }
+
+    /// Whether these runs are made of panels that have all phases of the last axis.
+    pub(crate) fn phases_share_planes(&self) -> bool {
+        self.stores == Stores::SharedPlanes
+    }
+
+    /// Whether the phases of a channel are stored as a run, position by position.
+    pub(crate) fn stores_runs<T: Real>(&self, filter: &PackedFilter<T>) -> bool {
+        self.stores == Stores::Positions && panels_of(filter).hold_runs()
     }
 
     pub(crate) fn is_in_place(&self) -> bool {

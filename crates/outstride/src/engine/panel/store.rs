@@ -188,17 +188,25 @@ fn store_border_row<T: Real>(
     index: &[i64],
     sums: &[T],
 ) {
-    for piece in pieces {
-        let inside = problem.axes[1..].iter().enumerate().all(|(axis, of)| {
+    let is_inside = |piece: &&Piece| {
+        problem.axes[1..].iter().enumerate().all(|(axis, of)| {
             let q = member.spans[axis + 1].first + index[axis + 1];
             (0..of.output as i64).contains(&of.output_at(q, piece.residues[axis]))
-        });
-        if inside {
-            let run = &piece.run;
-            // SAFETY: as in `store_rows`.
-            unsafe { problem.y.write(base + run.offset, run.stride, &sums[run.column..][..run.len]) };
+        })
+    };
+    let store = |run: Run| {
+        // SAFETY: as in `store_rows`.
+        unsafe { problem.y.write(base + run.offset, run.stride, &sums[run.column..][..run.len]) };
+    };
+    let mut pending: Option<Run> = None;
+    for piece in pieces.iter().filter(is_inside) {
+        let joined = pending.as_ref().and_then(|run| run.joined(&piece.run));
+        if let (None, Some(run)) = (joined, pending) {
+            store(run);
         }
+        pending = joined.or(Some(piece.run));
     }
+    pending.into_iter().for_each(store);
 }
 
 /// What is known of a panel that several phases share.
@@ -267,6 +275,7 @@ impl Run {
         let gap = next.offset - (self.offset + (self.len as isize - 1) * self.stride);
         let own = self.len == 1 || self.stride == gap;
         let theirs = next.len == 1 || next.stride == gap;
-        (own && theirs).then_some(Run { len: self.len + next.len, stride: gap, ..*self })
+        let side_by_side = next.column == self.column + self.len;
+        (own && theirs && side_by_side).then_some(Run { len: self.len + next.len, stride: gap, ..*self })
     }
 }
