@@ -15,9 +15,10 @@ const CYCLES_OF_A_TILE_JOB: f64 = 1000.0;
 /// What there is to find out before the pixels of a group are multiplied.
 const CYCLES_OF_A_PIXEL_GROUP: f64 = 1500.0;
 
-/// What a row of a panel that phases share takes to store, beyond what its elements do, from vectors and from tiles.
+/// What a row of a panel that phases share takes to store, beyond what its elements do: of sums by vectors, and by tiles for every
+/// part that numbers are cut into.
 const CYCLES_OF_A_SHARED_ROW: f64 = 40.0;
-const CYCLES_OF_A_SHARED_TILE_ROW: f64 = 60.0;
+const CYCLES_OF_A_SHARED_TILE_ROW: f64 = 25.0;
 
 /// What weights of 16 bits take to fetch and to widen, in terms of what wide ones take.
 const NARROW_SIZE: f64 = 0.6;
@@ -43,8 +44,8 @@ enum Stores {
     RunsOfPhases(usize),
     /// As runs, turned around from tiles that hold them apart.
     Turned,
-    /// The same, with the phases of the last axis side by side in them.
-    TurnedTogether,
+    /// The same at so many cycles each, with the phases of the last axis side by side in them.
+    TurnedTogether(f64),
     /// As runs in which phases take turns.
     Interleaved,
     /// As short runs, gathered from vectors of positions.
@@ -67,7 +68,7 @@ fn store_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, stor
             Stores::ShortRuns => 25.0 / filter.out_channels as f64,
             Stores::RunsOfPhases(phases) => 8.0 / phases.clamp(1, filter.kernels.lanes()) as f64,
             Stores::Turned => 0.5,
-            Stores::TurnedTogether => 2.0,
+            Stores::TurnedTogether(cycles) => cycles,
             Stores::Interleaved => 1.0,
             Stores::Gathered => 3.5,
             Stores::Scattered => 20.0,
@@ -141,7 +142,7 @@ pub(super) fn tile_cycles<T: Real>(
     let copy = 0.4 + 0.3 * parts as f64;
     compute
         + CYCLES_OF_A_TILE_JOB * plan.jobs(filter) as f64
-        + CYCLES_OF_A_SHARED_TILE_ROW * plan.shared_rows(filter)
+        + CYCLES_OF_A_SHARED_TILE_ROW * parts as f64 * plan.shared_rows(filter)
         + around_panels(axes, filter, strides, plan, copy, weight_size * parts as f64)
 }
 
@@ -182,7 +183,10 @@ fn around_panels<T: Real>(
     let stores = match (strides.y_channel, plan.stores_planes()) {
         (1, _) if are_short_runs(filter) => Stores::ShortRuns,
         (1, _) => Stores::Runs,
-        (_, true) if plan.phases_share_planes() => Stores::TurnedTogether,
+        (_, true) if plan.turns_phases_together() => match plan.parts(filter) {
+            0 => Stores::TurnedTogether(2.0),
+            parts => Stores::TurnedTogether(2.0 / 3.0 * parts as f64),
+        },
         (_, true) => Stores::Turned,
         _ if plan.stores_runs(filter) => Stores::RunsOfPhases(axes[axes.len() - 1].phases.len()),
         _ => Stores::Scattered,
@@ -205,8 +209,9 @@ fn returning_cycles<T: Real>(
     const SHORT_RUN_BYTES: usize = 256;
     const LINE_BYTES: usize = 64;
     let run = filter.out_channels * strides.y_size;
-    let phases: usize = filter.phases.iter().map(Vec::len).product();
-    let leave = plan.positions_of_box().saturating_mul(phases).saturating_mul(run) > CACHED_BYTES;
+    // Phases of the last axis are stored one after the other, those of others in between.
+    let phases = filter.phases.last().map_or(1, Vec::len);
+    let leave = plan.positions_of_box().saturating_mul(phases).saturating_mul(run) > CACHED_BYTES / 2;
     let shares_lines = run < SHORT_RUN_BYTES && !run.is_multiple_of(LINE_BYTES);
     // Panels that phases share are stored one after the other, tile by tile.
     if strides.y_channel != 1 || !shares_lines || !leave || plan.shared_rows(filter) > 0.0 {

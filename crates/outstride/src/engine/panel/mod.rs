@@ -276,8 +276,13 @@ impl PanelPlan {
     }
 
     /// Whether these runs are made of panels that have all phases of the last axis.
-    pub(crate) fn phases_share_planes(&self) -> bool {
+    pub(crate) fn turns_phases_together(&self) -> bool {
         self.stores == Stores::SharedPlanes
+    }
+
+    /// Parts that tiles multiply of every number; none if there are no tiles.
+    pub(crate) fn parts<T: Real>(&self, filter: &PackedFilter<T>) -> usize {
+        if self.arithmetic == Arithmetic::Tiles { filter.grain().parts() } else { 0 }
     }
 
     /// Whether the phases of a channel are stored as a run, position by position.
