@@ -107,7 +107,12 @@ impl Layer {
                 _ if layer.axes.len() + 1 == rank => longest,
                 _ => 5,
             };
-            let (input, kernel) = (1 + numbers.below(size), 1 + numbers.below(5));
+            // With many phases, fewer channels are computed together, and outputs are stored in other ways.
+            let has_many_phases = layer.axes.len() + 1 == rank && numbers.below(6) == 0;
+            let most = if has_many_phases { numbers.pick(&[10, 20, 40]) } else { 4 };
+            let stride = 1 + numbers.below(most);
+            let most = if has_many_phases { 2 * stride } else { 5 };
+            let (input, kernel) = (1 + numbers.below(size), 1 + numbers.below(most));
             // Taps that are far from each other are computed with as if they were near.
             let is_far = scale > 0 && numbers.below(5) == 0;
             let dilation = if is_far {
@@ -116,7 +121,6 @@ impl Layer {
             } else {
                 numbers.pick(&[1, 1, 1, 2, 3])
             };
-            let stride = 1 + numbers.below(4);
             let output_padding = numbers.below(stride);
             let full = (input - 1) * stride + (kernel - 1) * dilation + 1 + output_padding;
             let (pad_begin, pad_end) = if is_far {
@@ -124,7 +128,7 @@ impl Layer {
                 let begin = numbers.below(cropped + 1);
                 (begin, cropped - begin)
             } else {
-                (numbers.below(4), numbers.below(4))
+                (numbers.below(stride.max(4)), numbers.below(stride.max(4)))
             };
             if full > pad_begin + pad_end {
                 let output = full - pad_begin - pad_end;
