@@ -15,10 +15,10 @@ const CYCLES_OF_A_TILE_JOB: f64 = 1000.0;
 /// What there is to find out before the pixels of a group are multiplied.
 const CYCLES_OF_A_PIXEL_GROUP: f64 = 1500.0;
 
-/// What a row of a panel that phases share takes to store, beyond what its elements do: of sums by vectors, and by tiles for every
-/// part that numbers are cut into.
-const CYCLES_OF_A_SHARED_ROW: f64 = 40.0;
-const CYCLES_OF_A_SHARED_TILE_ROW: f64 = 25.0;
+/// What a row of a panel that phases share takes to store, beyond what its elements do: of sums by vectors for every lane, and by tiles
+/// for every part that numbers are cut into.
+const CYCLES_OF_A_SHARED_LANE: f64 = 2.5;
+const CYCLES_OF_A_SHARED_PART: f64 = 25.0;
 
 /// What weights of 16 bits take to fetch and to widen, in terms of what wide ones take.
 const NARROW_SIZE: f64 = 0.6;
@@ -66,7 +66,7 @@ fn store_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, stor
         * match stores {
             Stores::Runs => 4.0 / filter.kernels.lanes() as f64,
             Stores::ShortRuns => 25.0 / filter.out_channels as f64,
-            Stores::RunsOfPhases(phases) => 8.0 / phases.clamp(1, filter.kernels.lanes()) as f64,
+            Stores::RunsOfPhases(phases) => 8.0 / phases.clamp(2, filter.kernels.lanes()) as f64,
             Stores::Turned => 0.5,
             Stores::TurnedTogether(cycles) => cycles,
             Stores::Interleaved => 1.0,
@@ -111,7 +111,7 @@ pub(super) fn panel_cycles<T: Real>(
     // But for the first pass, a part of the weights' way is gone while others are multiplied.
     let weight_size = 0.6 + 0.4 / plan.passes().max(1) as f64;
     let weight_size = if plan.is_for_narrow(axes, filter) { NARROW_SIZE * weight_size } else { weight_size };
-    let shared = CYCLES_OF_A_SHARED_ROW * plan.shared_rows(filter);
+    let shared = CYCLES_OF_A_SHARED_LANE * filter.kernels.lanes() as f64 * plan.shared_rows(filter);
     compute + plan.overhead(filter) + shared + around_panels(axes, filter, strides, plan, copy, weight_size)
 }
 
@@ -142,7 +142,7 @@ pub(super) fn tile_cycles<T: Real>(
     let copy = 0.4 + 0.3 * parts as f64;
     compute
         + CYCLES_OF_A_TILE_JOB * plan.jobs(filter) as f64
-        + CYCLES_OF_A_SHARED_TILE_ROW * parts as f64 * plan.shared_rows(filter)
+        + CYCLES_OF_A_SHARED_PART * parts as f64 * plan.shared_rows(filter)
         + around_panels(axes, filter, strides, plan, copy, weight_size * parts as f64)
 }
 

@@ -44,7 +44,7 @@ const WORTHWHILE_BORDER_SHARE: f64 = 0.1;
 const FEW_CHANNELS: usize = 64;
 
 /// Of rows of positions up to this length, most tiles reach beyond the input somewhere.
-const SHORT_ROW: usize = 64;
+const MOSTLY_BORDER: usize = 64;
 
 /// Memory as far apart, or a multiple of it, is in the same set of a first-level cache, which holds fewer lines than a tile has rows.
 const SHARING_BYTES: usize = 1 << 12;
@@ -152,8 +152,8 @@ impl PanelPlan {
             widened: false,
         };
         // A copy has zeros around it that need not be told from inputs.
-        let has_borders = plan.border_share > 0.0 && last.input <= SHORT_ROW;
-        plan.in_place &= !(has_borders && plan.multiplies_zeros());
+        let is_mostly_border = plan.border_share > 0.0 && last.input <= MOSTLY_BORDER;
+        plan.in_place &= !(is_mostly_border && plan.multiplies_zeros());
         plan.cut(axes, filter, Workers::ALONE);
         plan
     }
