@@ -79,7 +79,7 @@ fn ties_are_rounded_with_some_scales() {
 }
 
 #[test]
-#[ignore = "takes minutes: run it after a change of how quotients are found"]
+#[ignore = "takes about twenty minutes: run it after a change of how quotients are found"]
 fn ties_are_rounded_with_every_scale() {
     for significand in 0..1 << 23 {
         check_ties(significand);

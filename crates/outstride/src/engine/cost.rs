@@ -20,6 +20,10 @@ const CYCLES_OF_A_PIXEL_GROUP: f64 = 1500.0;
 const CYCLES_OF_A_SHARED_LANE: f64 = 2.5;
 const CYCLES_OF_A_SHARED_PART: f64 = 25.0;
 
+/// What a sum of such a panel takes to be turned around for a channels-first output, likewise.
+const TURNING_OF_VECTORS: f64 = 2.0;
+const TURNING_OF_A_PART: f64 = 2.0 / 3.0;
+
 /// What weights of 16 bits take to fetch and to widen, in terms of what wide ones take.
 const NARROW_SIZE: f64 = 0.6;
 
@@ -111,8 +115,10 @@ pub(super) fn panel_cycles<T: Real>(
     // But for the first pass, a part of the weights' way is gone while others are multiplied.
     let weight_size = 0.6 + 0.4 / plan.passes().max(1) as f64;
     let weight_size = if plan.is_for_narrow(axes, filter) { NARROW_SIZE * weight_size } else { weight_size };
-    let shared = CYCLES_OF_A_SHARED_LANE * filter.kernels.lanes() as f64 * plan.shared_rows(filter);
-    compute + plan.overhead(filter) + shared + around_panels(axes, filter, strides, plan, copy, weight_size)
+    compute
+        + plan.overhead(filter)
+        + CYCLES_OF_A_SHARED_LANE * filter.kernels.lanes() as f64 * plan.shared_rows(filter)
+        + around_panels(axes, filter, strides, plan, copy, weight_size, TURNING_OF_VECTORS)
 }
 
 pub(super) fn tile_cycles<T: Real>(
@@ -143,7 +149,15 @@ pub(super) fn tile_cycles<T: Real>(
     compute
         + CYCLES_OF_A_TILE_JOB * plan.jobs(filter) as f64
         + CYCLES_OF_A_SHARED_PART * parts as f64 * plan.shared_rows(filter)
-        + around_panels(axes, filter, strides, plan, copy, weight_size * parts as f64)
+        + around_panels(
+            axes,
+            filter,
+            strides,
+            plan,
+            copy,
+            weight_size * parts as f64,
+            TURNING_OF_A_PART * parts as f64,
+        )
 }
 
 pub(super) fn winograd_cycles<T: Real>(
@@ -168,10 +182,12 @@ pub(super) fn winograd_cycles<T: Real>(
     let fetched = if are_far { fetch_cycles(bytes, plan.passes()) } else { 0.0 };
     // Three quarters of their way, weights are fetched while others are multiplied, if there is so much to multiply.
     let beside = (0.75 * fetched).min(compute);
-    compute + transforms + around_panels(axes, filter, strides, plan, 0.5, 0.0) + fetched - beside
+    compute + transforms + around_panels(axes, filter, strides, plan, 0.5, 0.0, TURNING_OF_VECTORS) + fetched
+        - beside
 }
 
-/// Cycles to copy the input, at so many per element, to fetch the weights, of such a size, and to store the outputs.
+/// Cycles to copy the input, at so many per element, to fetch the weights, of such a size, and to store the outputs: phases that are
+/// turned around together at so many each.
 fn around_panels<T: Real>(
     axes: &[EngineAxis<'_>],
     filter: &PackedFilter<T>,
@@ -179,14 +195,12 @@ fn around_panels<T: Real>(
     plan: &PanelPlan,
     copy: f64,
     weight_size: f64,
+    turning: f64,
 ) -> f64 {
     let stores = match (strides.y_channel, plan.stores_planes()) {
         (1, _) if are_short_runs(filter) => Stores::ShortRuns,
         (1, _) => Stores::Runs,
-        (_, true) if plan.turns_phases_together() => match plan.parts(filter) {
-            0 => Stores::TurnedTogether(2.0),
-            parts => Stores::TurnedTogether(2.0 / 3.0 * parts as f64),
-        },
+        (_, true) if plan.turns_phases_together() => Stores::TurnedTogether(turning),
         (_, true) => Stores::Turned,
         _ if plan.stores_runs(filter) => Stores::RunsOfPhases(axes[axes.len() - 1].phases.len()),
         _ => Stores::Scattered,

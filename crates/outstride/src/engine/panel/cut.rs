@@ -205,10 +205,10 @@ impl PanelPlan {
         (weights / (taps * self.blocks.size * row_bytes).max(1)).clamp(1, bundle.panels())
     }
 
-    /// Of so many tiles, those whose sums by vectors wait to be stored.
+    /// Of so many tiles of vectors, those whose sums wait to be stored.
     pub(super) fn waiting_tiles(&self, tiles: usize) -> usize {
-        let at_once = self.stores == Stores::Positions && self.blocks.iter().len() == 1;
-        if at_once { tiles.min(1) } else { tiles }
+        let are_whole = self.arithmetic == Arithmetic::Vectors && self.blocks.iter().len() == 1;
+        if are_whole && self.stores == Stores::Positions { tiles.min(1) } else { tiles }
     }
 
     /// Members of a bundle whose sums wait for each other.

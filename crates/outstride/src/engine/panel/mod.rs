@@ -280,11 +280,6 @@ impl PanelPlan {
         self.stores == Stores::SharedPlanes
     }
 
-    /// Parts that tiles multiply of every number; none if there are no tiles.
-    pub(crate) fn parts<T: Real>(&self, filter: &PackedFilter<T>) -> usize {
-        if self.arithmetic == Arithmetic::Tiles { filter.grain().parts() } else { 0 }
-    }
-
     /// Whether the phases of a channel are stored as a run, position by position.
     pub(crate) fn stores_runs<T: Real>(&self, filter: &PackedFilter<T>) -> bool {
         self.stores == Stores::Positions && panels_of(filter).hold_runs()

@@ -75,9 +75,10 @@ impl<T: Real> TileTaps<T> {
         self.inside.clear();
         self.all.clear();
         for (axis, deltas) in member.deltas.iter().enumerate() {
-            let inputs = input.readable[axis].intersect(&site.problem.axes[axis].whole_input());
-            let Span { first, count } =
-                all_meet(deltas, if with_zeros { input.readable[axis] } else { inputs });
+            let readable = input.readable[axis];
+            let inputs = site.problem.axes[axis].whole_input();
+            let there = if with_zeros { readable } else { readable.intersect(&inputs) };
+            let Span { first, count } = all_meet(deltas, there);
             self.inside.push(Span { first: first - self.begins[axis], count });
         }
         // There may be many more taps than inputs.

@@ -37,10 +37,7 @@ impl PanelPlan {
             return (rows * row_bytes).max(matrix::WAITING_SUMS * size_of::<T>());
         }
         let tile = self.tile_rows(filter);
-        let rows = match self.arithmetic {
-            Arithmetic::Vectors => self.waiting_tiles(positions.div_ceil(tile)) * tile,
-            _ => positions.next_multiple_of(tile),
-        };
+        let rows = self.waiting_tiles(positions.div_ceil(tile)) * tile;
         let of_bundle = |bundle: &Bundle| {
             let of_panel = self.rows_of_panel(bundle, rows, self.granules_of_box(spans)) * row_bytes;
             // Smaller boxes may have more panels at once, within the same limit.
