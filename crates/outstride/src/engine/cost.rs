@@ -169,7 +169,8 @@ pub(super) fn winograd_cycles<T: Real>(
     let lanes = filter.kernels.lanes() as f64;
     // Every step reads inputs of its own, so that multiply-adds wait for them more often than those of panels.
     let multiply = plan.executed(axes, filter) / (2.0 * lanes) / 0.9;
-    let bytes = filter.winograd.as_ref().map_or(0, WinogradWeights::bytes);
+    let weights = filter.winograd.as_ref();
+    let bytes = weights.map_or(0, WinogradWeights::bytes);
     // With few tiles, every weight is multiplied a few times only, and takes longer to load than that.
     let compute = multiply.max(bytes as f64 * plan.sweeps(filter) as f64 / LOADED_BYTES_PER_CYCLE);
     let Transformed { points, products } = plan.transformed(filter);
@@ -180,8 +181,10 @@ pub(super) fn winograd_cycles<T: Real>(
     // Where the filter itself is far, and where its points are too many for the whole of a second-level cache.
     let are_far = bytes.max(2 * filter.computed_bytes()) / filter.groups > 2 * CACHED_BYTES;
     let fetched = if are_far { fetch_cycles(bytes, plan.passes()) } else { 0.0 };
-    // Three quarters of their way, weights are fetched while others are multiplied, if there is so much to multiply.
-    let beside = (0.75 * fetched).min(compute);
+    // Three quarters of their way from the last cache, but not from memory, weights are fetched while others are multiplied, if
+    // there is so much to multiply.
+    let from_memory = weights.is_ok_and(WinogradWeights::are_far);
+    let beside = if from_memory { 0.0 } else { (0.75 * fetched).min(compute) };
     compute + transforms + around_panels(axes, filter, strides, plan, 0.5, 0.0, TURNING_OF_VECTORS) + fetched
         - beside
 }

@@ -12,7 +12,7 @@ use super::bundle::Bundle;
 use super::matrix;
 use super::rows::Strips;
 use super::sums::PanelGroup;
-use super::winograd::{product_rows, transforms};
+use super::winograd::{WinogradWeights, product_rows, transforms};
 use super::{Arithmetic, PanelPlan, Stores, longest};
 
 /// Weights that one step of the sums of a panel group reads: they stay in the second-level cache while the positions of a
@@ -32,8 +32,11 @@ const PART_BYTES: usize = 1 << 20;
 /// in one part, and what every other part adds. The more parts, the more products there are per byte.
 const FEW_PASSES_BYTES: [usize; 2] = [1 << 20, 5 << 17];
 
-/// Input of a whole box, transformed into points. It is fetched point by point.
+/// Input of a whole box, transformed into points, which are fetched one after the other.
 const POINT_BYTES: usize = 1 << 21;
+
+/// The same, where the weights of all points do not stay in any cache, so that every box means another pass over them.
+const FEW_PASSES_POINT_BYTES: usize = 1 << 23;
 
 /// Sums that wait to be stored.
 const SUM_BYTES: usize = 3 << 17;
@@ -100,7 +103,9 @@ impl PanelPlan {
                 }
                 Arithmetic::Winograd => {
                     let points = self.points_of_box(&spans);
-                    points.saturating_mul(filter.in_channels * size_of::<T>()) <= POINT_BYTES
+                    let far = filter.winograd.as_ref().is_ok_and(WinogradWeights::are_far);
+                    let limit = if far { FEW_PASSES_POINT_BYTES } else { POINT_BYTES };
+                    points.saturating_mul(filter.in_channels * size_of::<T>()) <= limit
                 }
             } && positions.saturating_mul(sums) <= SUM_BYTES;
             fits || rows_there(chunk) <= rows

@@ -10,8 +10,14 @@ use crate::limits::Limits;
 /// With fewer channels, going in or coming out, transforms cost more than the products they save.
 const WORTHWHILE_CHANNELS: usize = 32;
 
-/// Larger weights come from memory more slowly than the products they save are made.
-const MOST_BYTES: usize = 1 << 25;
+/// Larger weights are not worth their memory.
+const MOST_BYTES: usize = 1 << 27;
+
+/// Larger ones take longer than matrix tiles, which read less.
+const MOST_BYTES_BESIDE_TILES: usize = 1 << 25;
+
+/// Larger weights do not stay in any cache.
+const LAST_LEVEL_BYTES: usize = 1 << 24;
 
 /// Up to this size, more weights for fewer products are worth it.
 const BYTES_OF_MANY_POINTS: usize = 1 << 23;
@@ -125,7 +131,7 @@ impl<T: Real> WinogradWeights<T> {
         }
         let scheme = Scheme::new(filter, panels)?;
         let bytes = bytes(&scheme, filter, panels);
-        if bytes > MOST_BYTES {
+        if bytes > if filter.matrix.is_ok() { MOST_BYTES_BESIDE_TILES } else { MOST_BYTES } {
             return Err("the weights of all points would be too large");
         }
         let no_memory = "no memory for the weights of all points";
@@ -172,6 +178,11 @@ impl<T: Real> WinogradWeights<T> {
 
     pub(crate) fn bytes(&self) -> usize {
         self.weights.len() * size_of::<T>()
+    }
+
+    /// Whether those of a group come from memory in every pass over them.
+    pub(crate) fn are_far(&self) -> bool {
+        self.begins[self.begins.len() - 1] * size_of::<T>() > LAST_LEVEL_BYTES
     }
 }
 
