@@ -176,8 +176,8 @@ pub(super) fn winograd_cycles<T: Real>(
     let Transformed { points, products } = plan.transformed(filter);
     // Their additions are few: what counts is the way of the bytes through the caches, whatever the vectors.
     let transformed = (points + products) * size_of::<T>() as f64;
-    let stay_near = transformed / (plan.members() * filter.groups) as f64 <= CACHED_BYTES as f64;
-    let transforms = transformed * if stay_near { 0.2 } else { 0.375 };
+    let stay_near = transformed / (plan.members() * filter.groups) as f64 <= (CACHED_BYTES / 2) as f64;
+    let transforms = transformed * if stay_near { 0.28 } else { 0.375 };
     // Where the filter itself is far, and where its points are too many for the whole of a second-level cache.
     let are_far = bytes.max(2 * filter.computed_bytes()) / filter.groups > 2 * CACHED_BYTES;
     let fetched = if are_far { fetch_cycles(bytes, plan.passes()) } else { 0.0 };
