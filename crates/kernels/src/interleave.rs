@@ -25,7 +25,7 @@ pub(crate) unsafe fn interleave<S: Simd<Scalar = T> + Convert<T> + Convert<To>, 
             2 => in_turns::<S, To, 2, STREAM>(source, runs, len, target),
             4 => in_turns::<S, To, 4, STREAM>(source, runs, len, target),
             8 => in_turns::<S, To, 8, STREAM>(source, runs, len, target),
-            several => transpose::<S, T, To, STREAM>(source, runs, len, target, several as isize),
+            several => transpose::<S, T, To, STREAM, false>(source, runs, len, target, several as isize),
         }
     }
 }

@@ -1,19 +1,29 @@
 //! Turning rows into columns: how channels-first memory meets kernels whose vectors run over channels.
 
+use crate::fetch::fetch_to_write;
 use crate::simd::{MAX_LANES, Simd};
 use crate::storage::{Convert, LINE};
 
 /// From this many rows on it pays to begin with a few that lead to a line's begin.
 const LONG_RUN: usize = 4 * MAX_LANES;
 
+/// Blocks between one that is written and one whose lines are brought near.
+const AHEAD: usize = 2;
+
 /// `target[column · stride + row] = source[distances[row] + column]`, for all rows and columns. With `STREAM`, whole lines go past
-/// the caches.
+/// the caches; otherwise, with `FAR`, those that a vector fills are brought near before they are written.
 ///
 /// # Safety
 ///
 /// The CPU must have `S`'s instruction set; every such element must be readable and writable.
 #[inline(always)]
-pub(crate) unsafe fn transpose<S: Convert<From> + Convert<To>, From, To, const STREAM: bool>(
+pub(crate) unsafe fn transpose<
+    S: Convert<From> + Convert<To>,
+    From,
+    To,
+    const STREAM: bool,
+    const FAR: bool,
+>(
     source: *const From,
     distances: &[isize],
     columns: usize,
@@ -54,8 +64,14 @@ pub(crate) unsafe fn transpose<S: Convert<From> + Convert<To>, From, To, const S
                 target = target.wrapping_add(run);
                 rest = &rest[run..];
             }
+            let mut left = rest.len();
             for rows in rest.chunks(S::LANES) {
+                left -= rows.len();
                 if rows.len() == S::LANES && width == S::LANES {
+                    // What lies behind the run may be another thread's.
+                    if FAR && !STREAM && run == S::LANES && left >= AHEAD * S::LANES {
+                        fetch_lines::<S, To>(target.wrapping_add(AHEAD * S::LANES), stride);
+                    }
                     if STREAM && lines && run == S::LANES {
                         whole_block::<S, From, To, true>(source, rows, target, stride);
                     } else {
@@ -67,6 +83,14 @@ pub(crate) unsafe fn transpose<S: Convert<From> + Convert<To>, From, To, const S
                 target = target.wrapping_add(rows.len());
             }
         }
+    }
+}
+
+/// Has a line of every column of a block brought near.
+#[inline(always)]
+fn fetch_lines<S: Simd, To>(target: *const To, stride: isize) {
+    for column in 0..S::LANES {
+        fetch_to_write(target.wrapping_offset(column as isize * stride));
     }
 }
 

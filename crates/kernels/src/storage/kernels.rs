@@ -55,7 +55,7 @@ macro_rules! storage_of {
             stride: isize,
         ) {
             // SAFETY: the features are those of the instruction set; the caller vouches for the rest.
-            unsafe { crate::transpose::transpose::<$simd, Q, T, false>(source.cast(), distances, columns, target, stride) }
+            unsafe { crate::transpose::transpose::<$simd, Q, T, false, false>(source.cast(), distances, columns, target, stride) }
         }
 
         $(#[target_feature(enable = $feature)])*
@@ -96,7 +96,7 @@ macro_rules! storage_of {
             stride: isize,
         ) {
             // SAFETY: the features are those of the instruction set; the caller vouches for the rest.
-            unsafe { crate::transpose::transpose::<$simd, T, Q, STREAM>(source, distances, columns, target.cast(), stride) }
+            unsafe { crate::transpose::transpose::<$simd, T, Q, STREAM, true>(source, distances, columns, target.cast(), stride) }
         }
 
         $(#[target_feature(enable = $feature)])*
