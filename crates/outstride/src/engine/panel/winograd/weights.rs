@@ -7,8 +7,9 @@ use super::super::super::panels::{Form, Panel};
 use crate::aligned::Aligned;
 use crate::limits::Limits;
 
-/// With fewer channels, going in or coming out, transforms cost more than the products they save.
-const WORTHWHILE_CHANNELS: usize = 32;
+/// With fewer products of channels for each channel that is transformed, going in or coming out, transforms cost more than the
+/// products they save.
+const WORTHWHILE_PRODUCTS: usize = 20;
 
 /// Larger weights are not worth their memory.
 const MOST_BYTES: usize = 1 << 27;
@@ -126,7 +127,9 @@ impl<T: Real> WinogradWeights<T> {
             return Err("a depthwise filter has no panels");
         };
         let panels = &panels.panels;
-        if filter.in_channels.min(filter.out_channels) < WORTHWHILE_CHANNELS && !wanted {
+        let (channels_in, channels_out) = (filter.in_channels, filter.out_channels);
+        let products = channels_in.saturating_mul(channels_out) / (channels_in + channels_out).max(1);
+        if products < WORTHWHILE_PRODUCTS && !wanted {
             return Err("too few channels to be worth transforms");
         }
         let scheme = Scheme::new(filter, panels)?;
