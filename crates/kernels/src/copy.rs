@@ -1,28 +1,84 @@
 //! Copying runs of elements between the type they are computed with in and that of memory.
 
+use crate::fetch::fetch_near;
+use crate::simd::Simd;
 use crate::storage::{Convert, LINE};
 
-/// Loads neighbouring elements.
+/// Runs of neighbouring elements to load, one behind the other with zeros around each.
+#[derive(Clone, Copy, Debug)]
+pub struct Runs {
+    /// How many there are,
+    pub count: usize,
+    /// of so many elements each,
+    pub len: usize,
+    /// so far from each other.
+    pub step: isize,
+    /// Zeros before each run and behind it.
+    pub zeros: [usize; 2],
+    /// How far from an element lies the one that is brought near with it; none if nothing is.
+    pub ahead: Option<isize>,
+}
+
+impl Runs {
+    /// A single one.
+    pub(crate) fn single(len: usize) -> Self {
+        Runs { count: 1, len, step: 0, zeros: [0; 2], ahead: None }
+    }
+
+    /// Elements that they take with the zeros.
+    pub(crate) fn target_len(&self) -> usize {
+        self.count * (self.zeros[0] + self.len + self.zeros[1])
+    }
+}
+
+/// Loads runs.
 ///
 /// # Safety
 ///
-/// The CPU must have `S`'s instruction set; `len` elements must be readable and writable.
+/// The CPU must have `S`'s instruction set; all elements must be readable, and the target writable for them and their zeros.
 #[inline(always)]
-pub(crate) unsafe fn load_run<S: Convert<From>, From>(
+pub(crate) unsafe fn load_runs<S: Convert<From>, From>(
     source: *const From,
-    len: usize,
+    runs: &Runs,
     target: *mut S::Scalar,
 ) {
+    let Runs { count, len, step, zeros: [before, behind], ahead } = *runs;
     let whole = len / S::LANES * S::LANES;
-    // SAFETY: the caller vouches for the instruction set and all elements; the mask leaves out what is not there.
+    // SAFETY: the caller vouches for the instruction set and all elements; masks leave out what is not there.
     unsafe {
-        for column in (0..whole).step_by(S::LANES) {
-            S::store(target.add(column), S::load_as(source.add(column)));
+        let rest = S::mask(0, len - whole);
+        let (mut source, mut target) = (source, target);
+        for _ in 0..count {
+            if let Some(ahead) = ahead {
+                fetch_near(source.wrapping_offset(ahead), len);
+            }
+            target = zeros::<S>(target, before);
+            for column in (0..whole).step_by(S::LANES) {
+                S::store(target.add(column), S::load_as(source.add(column)));
+            }
+            if whole < len {
+                S::store_masked(target.add(whole), S::load_masked_as(source.add(whole), rest), rest);
+            }
+            target = zeros::<S>(target.add(len), behind);
+            source = source.wrapping_offset(step);
         }
-        if whole < len {
-            let rest = S::mask(0, len - whole);
-            S::store_masked(target.add(whole), S::load_masked_as(source.add(whole), rest), rest);
+    }
+}
+
+/// Stores zeros. Returns where they end.
+///
+/// # Safety
+///
+/// The CPU must have `S`'s instruction set; so many elements must be writable.
+#[inline(always)]
+unsafe fn zeros<S: Simd>(target: *mut S::Scalar, count: usize) -> *mut S::Scalar {
+    // SAFETY: the caller vouches for the instruction set and the elements; the mask leaves out others.
+    unsafe {
+        let zero = S::splat(S::Scalar::default());
+        for first in (0..count).step_by(S::LANES) {
+            S::store_masked(target.add(first), zero, S::mask(0, count - first));
         }
+        target.add(count)
     }
 }
 

@@ -36,6 +36,7 @@ mod winograd;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 
+pub use copy::Runs;
 pub use isa::{Isa, ParseIsaError};
 pub use lane::{LaneTap, LaneTile};
 pub use matrix::{

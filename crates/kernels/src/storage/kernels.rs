@@ -2,6 +2,7 @@
 
 use outstride_spec::DType;
 
+use crate::copy::Runs;
 use crate::panel::PanelKernels;
 
 /// The kernels between memory of one type and registers of another. The memory's type is erased: pointers are to its
@@ -11,7 +12,7 @@ pub struct Storage<T: 'static> {
     pub(crate) dtype: DType,
     pub(crate) size: usize,
     pub(crate) load: unsafe fn(*const u8) -> T,
-    pub(crate) load_run: unsafe fn(*const u8, usize, *mut T),
+    pub(crate) load_runs: unsafe fn(*const u8, &Runs, *mut T),
     pub(crate) load_transposed: unsafe fn(*const u8, &[isize], usize, *mut T, isize),
     pub(crate) store: unsafe fn(&[T], *mut u8, isize),
     pub(crate) fill: unsafe fn(T, usize, *mut u8, isize),
@@ -41,9 +42,9 @@ macro_rules! storage_of {
         }
 
         $(#[target_feature(enable = $feature)])*
-        unsafe fn load_run(from: *const u8, len: usize, target: *mut T) {
+        unsafe fn load_runs(from: *const u8, runs: &crate::copy::Runs, target: *mut T) {
             // SAFETY: the features are those of the instruction set; the caller vouches for the rest.
-            unsafe { crate::copy::load_run::<$simd, Q>(from.cast(), len, target) }
+            unsafe { crate::copy::load_runs::<$simd, Q>(from.cast(), runs, target) }
         }
 
         $(#[target_feature(enable = $feature)])*
@@ -109,7 +110,7 @@ macro_rules! storage_of {
             dtype: $dtype,
             size: size_of::<Q>(),
             load,
-            load_run,
+            load_runs,
             load_transposed,
             store,
             fill,

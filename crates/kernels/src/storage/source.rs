@@ -6,6 +6,7 @@ use std::ops::Range;
 use outstride_spec::{DType, IntegerOverflow};
 
 use super::{Storage, Stored, range_of};
+use crate::copy::Runs;
 use crate::fetch::fetch_near;
 use crate::panel::PanelKernels;
 use crate::table::{Kernels, Real};
@@ -79,10 +80,26 @@ impl<'a, T: Real> Source<'a, T> {
     ///
     /// If an element would lie outside the memory.
     pub fn read_run(&self, first: isize, target: &mut [T]) {
-        self.check(first, target.len());
-        // SAFETY: the run is inside the memory; the CPU has the instructions, or there would be no kernels.
-        unsafe { (self.storage.load_run)(self.at(first), target.len(), target.as_mut_ptr()) }
-        self.shift(target);
+        self.read_runs(first, &Runs::single(target.len()), target);
+    }
+
+    /// Copies runs of neighbouring elements, the first from index `first` on, with zeros around each.
+    ///
+    /// # Panics
+    ///
+    /// If an element would lie outside the source or the target.
+    pub fn read_runs(&self, first: isize, runs: &Runs, target: &mut [T]) {
+        let target = &mut target[..runs.target_len()];
+        let source = self.strided_runs(first, runs.step, runs.count, runs.len);
+        // SAFETY: the runs are inside the memory, and the target has room for them; the CPU has the instructions, or there would be
+        // no kernels.
+        unsafe { (self.storage.load_runs)(source, runs, target.as_mut_ptr()) }
+        if self.zero_point != T::default() {
+            let [before, behind] = runs.zeros;
+            for target in target.chunks_exact_mut((before + runs.len + behind).max(1)) {
+                self.shift(&mut target[before..before + runs.len]);
+            }
+        }
     }
 
     /// The panel kernels for weights that lie here.

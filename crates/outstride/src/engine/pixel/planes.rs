@@ -1,7 +1,7 @@
 //! A box of the input with zeros around it, channel by channel: positions are a flat run, and every tap reads it at a fixed
 //! distance.
 
-use outstride_kernels::Real;
+use outstride_kernels::{Real, Runs};
 
 use super::super::axis::Span;
 use super::super::channels::{position_strides, row_of_input};
@@ -40,9 +40,13 @@ impl Planes {
 
     /// Bytes of the lists of rows and of positions in a row that planes are copied by.
     pub(super) fn bytes_of_lists(&self) -> usize {
-        let Some((along, outer)) = self.spans.split_last() else { return 0 };
-        let rows: usize = outer.iter().map(|span| span.count).product();
-        rows * size_of::<Option<isize>>() + along.count * size_of::<isize>()
+        self.most_rows() * size_of::<Rows>() + self.pitch() * size_of::<isize>()
+    }
+
+    /// How many [`Rows`] there are at most: of neighbours, those before the input, inside it and behind it.
+    fn most_rows(&self) -> usize {
+        let [outer @ .., neighbours, _] = &self.spans[..] else { return 1 };
+        outer.iter().map(|span| span.count).product::<usize>().saturating_mul(neighbours.count.min(3))
     }
 
     /// From the first element of a plane to a position, which need not be there.
@@ -60,54 +64,114 @@ impl Planes {
 
     /// Copies planes from where the first one's position of index 0 lies in the input.
     pub(super) fn copy<T: Real>(&self, problem: &Problem<'_, T>, x: usize, count: usize, target: &mut [T]) {
-        let Some((along, outer)) = self.spans.split_last() else { return };
         if self.spans.iter().any(|span| span.count == 0) {
             return;
         }
         let last = &problem.axes[problem.axes.len() - 1];
-        let inside = along.intersect(&last.whole_input());
-        let before = ((inside.first - along.first).max(0) as usize).min(along.count);
-        let rows: usize = outer.iter().map(|span| span.count).product();
-        let rows: Vec<Option<isize>> =
-            (0..rows).map(|row| row_of_input(&problem.axes, &self.spans, row)).collect();
-        // Makes zeros of what is not inside, which is the rest of the row.
-        let clear_around = |row: &mut [T], exists: bool| {
-            let there = if exists { inside.count } else { 0 };
-            row[..before].fill(T::default());
-            row[before + there..].fill(T::default());
-        };
         if problem.x_channel_stride == 1 && last.x_stride != 1 {
-            let positions = 0..inside.count as isize;
-            let distances: Vec<isize> = positions.map(|position| position * last.x_stride).collect();
-            for (row, from) in rows.iter().enumerate() {
-                let first = row * along.count;
-                for plane in target.chunks_mut(self.stride).take(count) {
-                    clear_around(&mut plane[first..first + along.count], from.is_some());
-                }
-                if let Some(from) = from {
-                    let (first, target) = (x as isize + from, &mut target[first + before..]);
-                    problem.x.read_transposed(first, &distances, count, target, self.stride);
-                }
-            }
-            return;
+            self.copy_turned(problem, x, count, target);
+        } else {
+            self.copy_runs(problem, x, count, target);
         }
+    }
+
+    /// Elements of a row before the input, inside it and behind it.
+    fn around<T: Real>(&self, problem: &Problem<'_, T>) -> (usize, usize, usize) {
+        let along = self.spans[self.spans.len() - 1];
+        let inside = along.intersect(&problem.axes[self.spans.len() - 1].whole_input());
+        let before = ((inside.first - along.first).max(0) as usize).min(along.count);
+        (before, inside.count, along.count - before - inside.count)
+    }
+
+    /// The rows of a plane: where their first elements lie, for those that have any, in runs of rows as far from each other.
+    fn rows<T: Real>(&self, problem: &Problem<'_, T>) -> Vec<Rows> {
+        let rows: usize = self.spans[..self.spans.len() - 1].iter().map(|span| span.count).product();
+        let mut all: Vec<Rows> = Vec::with_capacity(self.most_rows());
+        for row in 0..rows {
+            let from = row_of_input(&problem.axes, &self.spans, row);
+            if !all.last_mut().is_some_and(|last| last.take(from)) {
+                all.push(Rows { first: row, count: 1, from, step: 0 });
+            }
+        }
+        all
+    }
+
+    /// From rows whose positions lie side by side, or are single ones.
+    fn copy_runs<T: Real>(&self, problem: &Problem<'_, T>, x: usize, count: usize, target: &mut [T]) {
+        let (before, inside, behind) = self.around(problem);
+        let (rows, pitch) = (self.rows(problem), self.pitch());
+        let there: usize = rows.iter().filter(|rows| rows.from.is_some()).map(|rows| rows.count).sum();
         // The hardware looks ahead within a page. Where another channel is another page, it cannot.
-        let are_small = rows.len() * inside.count * size_of::<T>() <= 2 * PAGE_BYTES;
-        // Channel by channel, as they lie in memory that may have to be fetched from far away. Positions are neighbours, or
-        // there is but one.
+        let are_small = there * inside * size_of::<T>() <= 2 * PAGE_BYTES;
+        // Channel by channel, as they lie in memory that may have to be fetched from far away.
         for (channel, plane) in target.chunks_mut(self.stride).take(count).enumerate() {
             let x = x as isize + channel as isize * problem.x_channel_stride;
-            let coming =
-                (are_small && channel + 1 < count).then_some(x.wrapping_add(problem.x_channel_stride));
-            for (from, row) in rows.iter().zip(plane.chunks_exact_mut(along.count)) {
-                clear_around(row, from.is_some());
-                if let Some(from) = from {
-                    if let Some(coming) = coming {
-                        problem.x.fetch_run(coming.wrapping_add(*from), inside.count);
+            let ahead = (are_small && channel + 1 < count).then_some(problem.x_channel_stride);
+            for rows in &rows {
+                let plane = &mut plane[rows.first * pitch..][..rows.count * pitch];
+                match rows.from {
+                    Some(from) => {
+                        let zeros = [before, behind];
+                        let runs = Runs { count: rows.count, len: inside, step: rows.step, zeros, ahead };
+                        problem.x.read_runs(x + from, &runs, plane);
                     }
-                    problem.x.read_run(x + from, &mut row[before..before + inside.count]);
+                    None => plane.fill(T::default()),
                 }
             }
         }
+    }
+
+    /// From positions whose channels lie side by side.
+    fn copy_turned<T: Real>(&self, problem: &Problem<'_, T>, x: usize, count: usize, target: &mut [T]) {
+        let (before, inside, behind) = self.around(problem);
+        let pitch = self.pitch();
+        let last = &problem.axes[problem.axes.len() - 1];
+        let distances: Vec<isize> = (0..inside as isize).map(|position| position * last.x_stride).collect();
+        for rows in self.rows(problem) {
+            for row in 0..rows.count {
+                let first = (rows.first + row) * pitch;
+                let zeros = if rows.from.is_some() { [before, behind] } else { [pitch, 0] };
+                if zeros != [0; 2] {
+                    for plane in target.chunks_mut(self.stride).take(count) {
+                        plane[first..first + zeros[0]].fill(T::default());
+                        plane[first + pitch - zeros[1]..first + pitch].fill(T::default());
+                    }
+                }
+                if let Some(from) = rows.from {
+                    let (from, target) = (x as isize + from, &mut target[first + before..]);
+                    let from = from + row as isize * rows.step;
+                    problem.x.read_transposed(from, &distances, count, target, self.stride);
+                }
+            }
+        }
+    }
+}
+
+/// Neighbouring rows of a plane.
+struct Rows {
+    first: usize,
+    count: usize,
+    /// From the input of index 0 to the first one of the first row; none if they are all around the input.
+    from: Option<isize>,
+    /// From row to row.
+    step: isize,
+}
+
+impl Rows {
+    /// Takes in the next row, if it lies as far behind the last one as the others from each other.
+    fn take(&mut self, row: Option<isize>) -> bool {
+        match (self.from, row) {
+            (Some(first), Some(row)) => {
+                let step = row - first - (self.count as isize - 1) * self.step;
+                if self.count > 1 && step != self.step {
+                    return false;
+                }
+                self.step = step;
+            }
+            (None, None) => {}
+            _ => return false,
+        }
+        self.count += 1;
+        true
     }
 }
