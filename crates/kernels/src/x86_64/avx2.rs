@@ -146,7 +146,7 @@ impl Simd for Avx2F32 {
         unsafe { _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_UNORD_Q>(v, v)) != 0 }
     }
 
-    accumulate_panel!(avx2::accumulate_f32, f32, __m256);
+    accumulate_panel!(avx2::[accumulate_narrow_f32, accumulate_f32], f32, __m256);
 }
 
 /// 4 lanes of f64.
@@ -290,7 +290,7 @@ impl Simd for Avx2F64 {
         unsafe { _mm256_movemask_pd(_mm256_cmp_pd::<_CMP_UNORD_Q>(v, v)) != 0 }
     }
 
-    accumulate_panel!(avx2::accumulate_f64, f64, __m256d);
+    accumulate_panel!(avx2::[accumulate_narrow_f64, accumulate_f64], f64, __m256d);
 }
 
 convert_itself! {

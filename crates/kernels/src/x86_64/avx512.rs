@@ -141,7 +141,7 @@ impl Simd for Avx512F32 {
         unsafe { _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(v, v) != 0 }
     }
 
-    accumulate_panel!(avx512::accumulate_f32, f32, __m512);
+    accumulate_panel!(avx512::[accumulate_narrow_f32, accumulate_f32], f32, __m512);
     accumulate_pair!(avx512_pair::accumulate_f32, f32, __m512);
 }
 
@@ -281,7 +281,7 @@ impl Simd for Avx512F64 {
         unsafe { _mm512_cmp_pd_mask::<_CMP_UNORD_Q>(v, v) != 0 }
     }
 
-    accumulate_panel!(avx512::accumulate_f64, f64, __m512d);
+    accumulate_panel!(avx512::[accumulate_narrow_f64, accumulate_f64], f64, __m512d);
     accumulate_pair!(avx512_pair::accumulate_f64, f64, __m512d);
 }
 

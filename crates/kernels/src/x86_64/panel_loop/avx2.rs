@@ -1,11 +1,11 @@
-//! Tiles of 6 rows by 2 vectors of 32 bytes.
+//! Tiles of 6 rows by 2 vectors of 32 bytes, or by a single one.
 //!
 //! Every row's address has a register of its own; all move on only after eight channels. Two registers take turns at holding a
 //! row's broadcast input.
 //!
 //! | registers | |
 //! |---|---|
-//! | ymm0 … ymm11 | the sums, row by row |
+//! | ymm0 … ymm11 | the sums, row by row; of a single vector up to ymm5 |
 //! | ymm12, ymm13 | a channel's weights |
 //! | ymm14, ymm15 | a row's input in all lanes |
 //! | r8 … r13 | the rows' inputs, found by rdi and rdx |
@@ -35,7 +35,7 @@ macro_rules! row {
 /// One of eight channels.
 #[rustfmt::skip]
 macro_rules! channel {
-    (($load:literal, $multiply:literal, $size:literal), $number:literal) => {
+    (($load:literal, $multiply:literal, $size:literal, 64), $number:literal) => {
         concat!(
             "vmovups ymm12, ymmword ptr [rsi + ", $number, "*64]\n",
             "vmovups ymm13, ymmword ptr [rsi + ", $number, "*64 + 32]\n",
@@ -49,21 +49,48 @@ macro_rules! channel {
     };
 }
 
+/// The same of a single vector.
+#[rustfmt::skip]
+macro_rules! narrow_channel {
+    (($load:literal, $multiply:literal, $size:literal, 32), $number:literal) => {
+        concat!(
+            "vmovups ymm12, ymmword ptr [rsi + ", $number, "*32]\n",
+            narrow_row!($load, $multiply, concat!("[r8 + ", $number, "*", $size, "]"), "ymm14", "ymm0"),
+            narrow_row!($load, $multiply, concat!("[r9 + ", $number, "*", $size, "]"), "ymm15", "ymm1"),
+            narrow_row!($load, $multiply, concat!("[r10 + ", $number, "*", $size, "]"), "ymm14", "ymm2"),
+            narrow_row!($load, $multiply, concat!("[r11 + ", $number, "*", $size, "]"), "ymm15", "ymm3"),
+            narrow_row!($load, $multiply, concat!("[r12 + ", $number, "*", $size, "]"), "ymm14", "ymm4"),
+            narrow_row!($load, $multiply, concat!("[r13 + ", $number, "*", $size, "]"), "ymm15", "ymm5"),
+        )
+    };
+}
+
+/// One row of a channel of a single vector.
+#[rustfmt::skip]
+macro_rules! narrow_row {
+    ($load:literal, $multiply:literal, $input:expr, $all:literal, $sum:literal) => {
+        concat!($load, " ", $all, ", ", $input, "\n", $multiply, " ", $sum, ", ymm12, ", $all, "\n")
+    };
+}
+
 /// Moves on by so many channels.
 #[rustfmt::skip]
 macro_rules! advance {
-    (($load:literal, $multiply:literal, $size:literal), $channels:literal) => {
+    (($load:literal, $multiply:literal, $size:literal, $weights:literal), $channels:literal) => {
         concat!(
             "add r8, ", $channels, "*", $size, "\n", "add r9, ", $channels, "*", $size, "\n",
             "add r10, ", $channels, "*", $size, "\n", "add r11, ", $channels, "*", $size, "\n",
             "add r12, ", $channels, "*", $size, "\n", "add r13, ", $channels, "*", $size, "\n",
-            "add rsi, ", $channels, "*64\n",
+            "add rsi, ", $channels, "*", $weights, "\n",
         )
     };
 }
 
 macro_rules! accumulate {
-    ($name:ident, $scalar:ty, $vector:ty, $words:tt) => {
+    (
+        $name:ident, $channel:ident, $scalar:ty, $vector:ty, $words:tt,
+        $vectors:literal: $($register:tt = $row:literal $of_row:literal),*
+    ) => {
         /// Adds the products of all channels of a tap.
         ///
         /// # Safety
@@ -73,7 +100,7 @@ macro_rules! accumulate {
         #[inline]
         #[target_feature(enable = "avx2,fma")]
         pub(crate) unsafe fn $name(
-            sums: &mut [[$vector; 2]; ROWS],
+            sums: &mut [[$vector; $vectors]; ROWS],
             rows: &RowPointers<$scalar>,
             distance: isize,
             weights: *const $scalar,
@@ -85,19 +112,14 @@ macro_rules! accumulate {
             unsafe {
                 asm!(
                     point_at_six_rows!(),
-                    all_channels!(channel, nothing, advance, $words, "rcx", "rax"),
+                    all_channels!($channel, nothing, advance, $words, "rcx", "rax"),
                     inout("rsi") weights => _,
                     inout("rdi") rows.as_ptr() => _,
                     inout("rax") fetch => _,
                     inout("rcx") channels => _,
                     inout("rdx") bytes => _,
                     out("r8") _, out("r9") _, out("r10") _, out("r11") _, out("r12") _, out("r13") _,
-                    inout("ymm0") sums[0][0], inout("ymm1") sums[0][1],
-                    inout("ymm2") sums[1][0], inout("ymm3") sums[1][1],
-                    inout("ymm4") sums[2][0], inout("ymm5") sums[2][1],
-                    inout("ymm6") sums[3][0], inout("ymm7") sums[3][1],
-                    inout("ymm8") sums[4][0], inout("ymm9") sums[4][1],
-                    inout("ymm10") sums[5][0], inout("ymm11") sums[5][1],
+                    $(inout($register) sums[$row][$of_row],)*
                     out("ymm12") _, out("ymm13") _, out("ymm14") _, out("ymm15") _,
                     options(nostack, readonly),
                 );
@@ -106,5 +128,20 @@ macro_rules! accumulate {
     };
 }
 
-accumulate!(accumulate_f32, f32, __m256, ("vbroadcastss", "vfmadd231ps", 4));
-accumulate!(accumulate_f64, f64, __m256d, ("vbroadcastsd", "vfmadd231pd", 8));
+/// The loops of both widths.
+macro_rules! loops {
+    ($wide:ident, $narrow:ident, $scalar:ty, $vector:ty, ($($words:literal),*)) => {
+        accumulate!(
+            $wide, channel, $scalar, $vector, ($($words),*, 64), 2:
+            "ymm0" = 0 0, "ymm1" = 0 1, "ymm2" = 1 0, "ymm3" = 1 1, "ymm4" = 2 0, "ymm5" = 2 1,
+            "ymm6" = 3 0, "ymm7" = 3 1, "ymm8" = 4 0, "ymm9" = 4 1, "ymm10" = 5 0, "ymm11" = 5 1
+        );
+        accumulate!(
+            $narrow, narrow_channel, $scalar, $vector, ($($words),*, 32), 1:
+            "ymm0" = 0 0, "ymm1" = 1 0, "ymm2" = 2 0, "ymm3" = 3 0, "ymm4" = 4 0, "ymm5" = 5 0
+        );
+    };
+}
+
+loops!(accumulate_f32, accumulate_narrow_f32, f32, __m256, ("vbroadcastss", "vfmadd231ps", 4));
+loops!(accumulate_f64, accumulate_narrow_f64, f64, __m256d, ("vbroadcastsd", "vfmadd231pd", 8));

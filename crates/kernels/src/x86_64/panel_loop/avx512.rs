@@ -1,14 +1,15 @@
-//! Tiles of 12 rows by 2 vectors of 64 bytes.
+//! Tiles of 12 rows by 2 vectors of 64 bytes, or by a single one.
 //!
 //! A core's two hardware threads take turns at decoding, so that beside a busy neighbour about three instructions a cycle are left,
 //! of which multiply-adds need two. The loop keeps every row's address in a register of its own and moves them only after eight
 //! channels; a third of the rows are broadcast inside the multiply-adds, which saves instructions but loads twice, the others by
 //! one load for both vectors: with more of the first kind, two load ports have no room left for lines that come from the
-//! second-level cache. Compilers keep addresses of so many rows in memory, and load them again for every channel.
+//! second-level cache. Compilers keep addresses of so many rows in memory, and load them again for every channel. Of a single vector,
+//! every row is broadcast inside its multiply-add.
 //!
 //! | registers | |
 //! |---|---|
-//! | zmm0 … zmm23 | the sums, row by row |
+//! | zmm0 … zmm23 | the sums, row by row; of a single vector up to zmm11 |
 //! | zmm24, zmm25 | a channel's weights |
 //! | zmm26 | a row's input in all lanes |
 //! | r8 … r15, rax, rcx, rdx, rdi | the rows' inputs |
@@ -49,7 +50,7 @@ macro_rules! loaded {
 /// One of eight channels.
 #[rustfmt::skip]
 macro_rules! channel {
-    (($load:literal, $multiply:literal, $element:literal, $size:literal, $all:literal), $number:literal) => {
+    (($load:literal, $multiply:literal, $element:literal, $size:literal, $all:literal, 128), $number:literal) => {
         concat!(
             "vmovups zmm24, zmmword ptr [rsi + ", $number, "*128]\n",
             "vmovups zmm25, zmmword ptr [rsi + ", $number, "*128 + 64]\n",
@@ -69,10 +70,40 @@ macro_rules! channel {
     };
 }
 
+/// The same of a single vector.
+#[rustfmt::skip]
+macro_rules! narrow_channel {
+    (($load:literal, $multiply:literal, $element:literal, $size:literal, $all:literal, 64), $number:literal) => {
+        concat!(
+            "vmovups zmm24, zmmword ptr [rsi + ", $number, "*64]\n",
+            narrow_row!($multiply, $all, concat!($element, " ptr [r8 + ", $number, "*", $size, "]"), "zmm0"),
+            narrow_row!($multiply, $all, concat!($element, " ptr [r9 + ", $number, "*", $size, "]"), "zmm1"),
+            narrow_row!($multiply, $all, concat!($element, " ptr [r10 + ", $number, "*", $size, "]"), "zmm2"),
+            narrow_row!($multiply, $all, concat!($element, " ptr [r11 + ", $number, "*", $size, "]"), "zmm3"),
+            narrow_row!($multiply, $all, concat!($element, " ptr [r12 + ", $number, "*", $size, "]"), "zmm4"),
+            narrow_row!($multiply, $all, concat!($element, " ptr [r13 + ", $number, "*", $size, "]"), "zmm5"),
+            narrow_row!($multiply, $all, concat!($element, " ptr [r14 + ", $number, "*", $size, "]"), "zmm6"),
+            narrow_row!($multiply, $all, concat!($element, " ptr [r15 + ", $number, "*", $size, "]"), "zmm7"),
+            narrow_row!($multiply, $all, concat!($element, " ptr [rax + ", $number, "*", $size, "]"), "zmm8"),
+            narrow_row!($multiply, $all, concat!($element, " ptr [rcx + ", $number, "*", $size, "]"), "zmm9"),
+            narrow_row!($multiply, $all, concat!($element, " ptr [rdx + ", $number, "*", $size, "]"), "zmm10"),
+            narrow_row!($multiply, $all, concat!($element, " ptr [rdi + ", $number, "*", $size, "]"), "zmm11"),
+        )
+    };
+}
+
+/// One row of a channel of a single vector.
+#[rustfmt::skip]
+macro_rules! narrow_row {
+    ($multiply:literal, $all:literal, $input:expr, $sum:literal) => {
+        concat!($multiply, " ", $sum, ", zmm24, ", $input, "{{", $all, "}}\n")
+    };
+}
+
 /// Moves on by so many channels.
 #[rustfmt::skip]
 macro_rules! advance {
-    (($load:literal, $multiply:literal, $element:literal, $size:literal, $all:literal), $channels:literal) => {
+    (($load:literal, $multiply:literal, $element:literal, $size:literal, $all:literal, $weights:literal), $channels:literal) => {
         concat!(
             "add r8, ", $channels, "*", $size, "\n", "add r9, ", $channels, "*", $size, "\n",
             "add r10, ", $channels, "*", $size, "\n", "add r11, ", $channels, "*", $size, "\n",
@@ -80,13 +111,16 @@ macro_rules! advance {
             "add r14, ", $channels, "*", $size, "\n", "add r15, ", $channels, "*", $size, "\n",
             "add rax, ", $channels, "*", $size, "\n", "add rcx, ", $channels, "*", $size, "\n",
             "add rdx, ", $channels, "*", $size, "\n", "add rdi, ", $channels, "*", $size, "\n",
-            "add rsi, ", $channels, "*128\n",
+            "add rsi, ", $channels, "*", $weights, "\n",
         )
     };
 }
 
 macro_rules! accumulate {
-    ($name:ident, $scalar:ty, $vector:ty, $words:tt) => {
+    (
+        $name:ident, $channel:ident, $scalar:ty, $vector:ty, $words:tt,
+        $vectors:literal: $($register:tt = $row:literal $of_row:literal),*
+    ) => {
         /// Adds the products of all channels of a tap.
         ///
         /// # Safety
@@ -96,7 +130,7 @@ macro_rules! accumulate {
         #[inline]
         #[target_feature(enable = "avx512f")]
         pub(crate) unsafe fn $name(
-            sums: &mut [[$vector; 2]; ROWS],
+            sums: &mut [[$vector; $vectors]; ROWS],
             rows: &RowPointers<$scalar>,
             distance: isize,
             weights: *const $scalar,
@@ -121,7 +155,7 @@ macro_rules! accumulate {
                     "add qword ptr [rsp], rdx",
                     "add rdx, qword ptr [rdi + 80]",
                     "pop rdi",
-                    all_channels!(channel, nothing, advance, $words, "rbp", "rbx"),
+                    all_channels!($channel, nothing, advance, $words, "rbp", "rbx"),
                     "pop rbp",
                     "pop rbx",
                     inout("rsi") weights => _,
@@ -131,18 +165,7 @@ macro_rules! accumulate {
                     inout("rdx") bytes => _,
                     out("r8") _, out("r9") _, out("r10") _, out("r11") _,
                     out("r12") _, out("r13") _, out("r14") _, out("r15") _,
-                    inout("zmm0") sums[0][0], inout("zmm1") sums[0][1],
-                    inout("zmm2") sums[1][0], inout("zmm3") sums[1][1],
-                    inout("zmm4") sums[2][0], inout("zmm5") sums[2][1],
-                    inout("zmm6") sums[3][0], inout("zmm7") sums[3][1],
-                    inout("zmm8") sums[4][0], inout("zmm9") sums[4][1],
-                    inout("zmm10") sums[5][0], inout("zmm11") sums[5][1],
-                    inout("zmm12") sums[6][0], inout("zmm13") sums[6][1],
-                    inout("zmm14") sums[7][0], inout("zmm15") sums[7][1],
-                    inout("zmm16") sums[8][0], inout("zmm17") sums[8][1],
-                    inout("zmm18") sums[9][0], inout("zmm19") sums[9][1],
-                    inout("zmm20") sums[10][0], inout("zmm21") sums[10][1],
-                    inout("zmm22") sums[11][0], inout("zmm23") sums[11][1],
+                    $(inout($register) sums[$row][$of_row],)*
                     out("zmm24") _, out("zmm25") _, out("zmm26") _,
                 );
             }
@@ -150,5 +173,34 @@ macro_rules! accumulate {
     };
 }
 
-accumulate!(accumulate_f32, f32, __m512, ("vbroadcastss", "vfmadd231ps", "dword", 4, "1to16"));
-accumulate!(accumulate_f64, f64, __m512d, ("vbroadcastsd", "vfmadd231pd", "qword", 8, "1to8"));
+/// The loops of both widths.
+macro_rules! loops {
+    ($wide:ident, $narrow:ident, $scalar:ty, $vector:ty, ($($words:literal),*)) => {
+        accumulate!(
+            $wide, channel, $scalar, $vector, ($($words),*, 128), 2:
+            "zmm0" = 0 0, "zmm1" = 0 1, "zmm2" = 1 0, "zmm3" = 1 1, "zmm4" = 2 0, "zmm5" = 2 1, "zmm6" = 3 0, "zmm7" = 3 1,
+            "zmm8" = 4 0, "zmm9" = 4 1, "zmm10" = 5 0, "zmm11" = 5 1, "zmm12" = 6 0, "zmm13" = 6 1, "zmm14" = 7 0, "zmm15" = 7 1,
+            "zmm16" = 8 0, "zmm17" = 8 1, "zmm18" = 9 0, "zmm19" = 9 1, "zmm20" = 10 0, "zmm21" = 10 1, "zmm22" = 11 0, "zmm23" = 11 1
+        );
+        accumulate!(
+            $narrow, narrow_channel, $scalar, $vector, ($($words),*, 64), 1:
+            "zmm0" = 0 0, "zmm1" = 1 0, "zmm2" = 2 0, "zmm3" = 3 0, "zmm4" = 4 0, "zmm5" = 5 0,
+            "zmm6" = 6 0, "zmm7" = 7 0, "zmm8" = 8 0, "zmm9" = 9 0, "zmm10" = 10 0, "zmm11" = 11 0
+        );
+    };
+}
+
+loops!(
+    accumulate_f32,
+    accumulate_narrow_f32,
+    f32,
+    __m512,
+    ("vbroadcastss", "vfmadd231ps", "dword", 4, "1to16")
+);
+loops!(
+    accumulate_f64,
+    accumulate_narrow_f64,
+    f64,
+    __m512d,
+    ("vbroadcastsd", "vfmadd231pd", "qword", 8, "1to8")
+);

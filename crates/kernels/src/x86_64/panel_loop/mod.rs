@@ -83,7 +83,7 @@ pub(super) mod avx512_pair;
 
 /// The method of [`Simd`](crate::simd::Simd) that leaves tiles of an instruction set's shape to its loop.
 macro_rules! accumulate_panel {
-    ($set:ident::$accumulate:ident, $scalar:ty, $vector:ty) => {
+    ($set:ident::[$narrow:ident, $wide:ident], $scalar:ty, $vector:ty) => {
         #[inline(always)]
         unsafe fn accumulate_panel<const ROWS: usize, const VECTORS: usize>(
             sums: &mut [[$vector; VECTORS]; ROWS],
@@ -94,19 +94,18 @@ macro_rules! accumulate_panel {
             channels: usize,
         ) -> bool {
             use super::panel_loop::$set;
-            if (ROWS, VECTORS) != ($set::ROWS, 2) {
-                return false;
-            }
+            let sums = std::ptr::from_mut(sums);
             // SAFETY: the sums have just that shape; the caller vouches for the instruction set, the rows and the weights.
             unsafe {
-                $set::$accumulate(
-                    &mut *std::ptr::from_mut(sums).cast(),
-                    rows,
-                    distance,
-                    weights,
-                    fetch,
-                    channels,
-                );
+                match (ROWS, VECTORS) {
+                    ($set::ROWS, 1) => {
+                        $set::$narrow(&mut *sums.cast(), rows, distance, weights, fetch, channels);
+                    }
+                    ($set::ROWS, 2) => {
+                        $set::$wide(&mut *sums.cast(), rows, distance, weights, fetch, channels);
+                    }
+                    _ => return false,
+                }
             }
             true
         }
