@@ -108,8 +108,13 @@ pub(super) fn panel_cycles<T: Real>(
     plan: &PanelPlan,
 ) -> f64 {
     // Two multiply-adds of a vector a cycle, less what the loads between them cost: with one vector a row, there are as
-    // many.
-    let share = if filter.widest_panel() == 1 { 0.5 } else { 0.93 };
+    // many. Six rows of one are too few, too, to fill the time that a multiply-add takes.
+    let share = match (filter.widest_panel(), filter.kernels.vector_isa()) {
+        (1, Isa::Portable) => 0.5,
+        (1, Isa::Avx2) => 0.57,
+        (1, _) => 0.72,
+        _ => 0.93,
+    };
     let compute = plan.executed(axes, filter) / (2 * filter.kernels.lanes()) as f64 / share;
     let copy = if plan.is_in_place() { 0.0 } else { 0.5 };
     // But for the first pass, a part of the weights' way is gone while others are multiplied.

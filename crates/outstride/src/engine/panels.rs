@@ -26,6 +26,15 @@ impl Multiplier {
             Multiplier::Tiles(_) | Multiplier::Vectors => 1.2,
         }
     }
+
+    /// What products of ten vectors cost in panels of a single one, in terms of one vector in wider panels: a row's input is loaded
+    /// for half as many. Whole numbers, so that what costs the same is known to.
+    fn cost_of_ten_narrow(self) -> usize {
+        match self {
+            Multiplier::Tiles(_) => 10,
+            Multiplier::Vectors => 13,
+        }
+    }
 }
 
 /// How the weights lie.
@@ -118,6 +127,13 @@ impl Panels {
         self.panels.iter().all(holds_rows)
     }
 
+    /// Whether every panel holds all phases of the last axis, which are so few that turning them around costs less than the width of
+    /// panels gains.
+    fn hold_short_rows(&self, phases: &[Vec<Phase>]) -> bool {
+        let last = phases.last().map_or(1, Vec::len);
+        last <= 2 && self.hold_rows(last)
+    }
+
     /// Whether columns of a channel are side by side, so that phases of the last axis are runs of channels-first outputs.
     pub(crate) fn hold_runs(&self) -> bool {
         self.segments.iter().all(|segment| segment.channels == 1)
@@ -199,8 +215,13 @@ fn choose_panels(call: &FilterCall, phases: &[Vec<Phase>], lanes: usize, multipl
     let have_borders = phases.len() > 1 && phases.iter().flatten().any(|phase| phase.taps.len() > 1);
     let cost_of_shared = if call.channels_last && have_borders { multiplier.cost_of_shared() } else { 1.0 };
     let cost = |panels: &Panels| {
-        let weights = |panel: &Panel| panel.weights(in_channels.max(1), lanes) as f64;
-        let all: f64 = panels.panels.iter().map(weights).sum();
+        let may_be_wide = call.channels_last || !panels.share_phases() || panels.hold_short_rows(phases);
+        let products = |panel: &Panel| {
+            let is_wide = panel.vectors > 1 && may_be_wide;
+            let cost = if is_wide { 10 } else { multiplier.cost_of_ten_narrow() };
+            panel.weights(in_channels.max(1), lanes).saturating_mul(cost)
+        };
+        let all = panels.panels.iter().map(products).fold(0, usize::saturating_add) as f64;
         if panels.share_phases() { cost_of_shared * all } else { all }
     };
     (0..=phases.len()).flat_map(candidates).min_by(|a, b| cost(a).total_cmp(&cost(b))).unwrap_or_default()
@@ -284,4 +305,53 @@ fn union_of_deltas(phases: &[Vec<Phase>], segments: &[Segment]) -> Vec<Vec<usize
         .collect();
     deltas.reverse();
     deltas
+}
+
+#[cfg(test)]
+mod tests {
+    use outstride_kernels::Pieces;
+    use outstride_spec::FilterLayout;
+
+    use super::*;
+
+    const LANES: usize = 16;
+    const TILES: Multiplier = Multiplier::Tiles(Grain::Pieces(Pieces::Bf16(1)));
+
+    /// The panels of a filter of so many output channels, whose kernel is its stride in two dimensions.
+    fn panels(out_channels: usize, stride: usize, channels_last: bool, multiplier: Multiplier) -> Panels {
+        let call = FilterCall {
+            groups: 1,
+            in_channels: 32,
+            out_channels,
+            kernel: vec![stride; 2],
+            strides: vec![stride; 2],
+            dilations: vec![1; 2],
+            layout: FilterLayout::iox(2),
+            channels_last,
+        };
+        choose_panels(&call, &call.phases(), LANES, multiplier)
+    }
+
+    fn are_wide(panels: &Panels) -> bool {
+        panels.panels.iter().all(|panel| panel.vectors == 2)
+    }
+
+    #[test]
+    fn phases_share_panels_that_would_be_narrow() {
+        assert!(are_wide(&panels(16, 2, true, Multiplier::Vectors)));
+        let rows = panels(16, 2, false, Multiplier::Vectors);
+        assert!(are_wide(&rows) && rows.hold_rows(2));
+    }
+
+    #[test]
+    fn channels_first_panels_stay_narrow_rather_than_hold_parts_of_rows() {
+        assert!(!panels(16, 3, false, Multiplier::Vectors).share_phases());
+        assert!(panels(16, 3, true, Multiplier::Vectors).share_phases());
+    }
+
+    #[test]
+    fn wide_panels_and_those_of_tiles_hold_a_phase() {
+        assert!(!panels(32, 2, true, Multiplier::Vectors).share_phases());
+        assert!(!panels(16, 2, true, TILES).share_phases());
+    }
 }
