@@ -65,6 +65,14 @@ fn small_layers_equal_the_reference() {
 }
 
 #[test]
+fn long_rows_of_far_reaching_taps_equal_the_reference() {
+    let mut numbers = Numbers(0x10c);
+    let layer = Layer::of_long_rows(1500, 9, 32, 2);
+    check::<f32>(&mut numbers, &layer, None);
+    check::<f32>(&mut numbers, &layer, Some(f64::INFINITY));
+}
+
+#[test]
 fn larger_layers_equal_the_reference() {
     let mut numbers = Numbers(0xbeef);
     let mut far = 0;

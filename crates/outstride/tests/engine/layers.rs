@@ -233,6 +233,26 @@ impl Layer {
         };
     }
 
+    /// One of ten rows of so many positions, channels first, whose taps are in as many rows as the kernel has.
+    pub(crate) fn of_long_rows(
+        length: usize,
+        kernel: usize,
+        in_channels: usize,
+        out_channels: usize,
+    ) -> Self {
+        let along = Axis { input: length, kernel: 1, stride: 1, dilation: 1, output: length, pad_begin: 0 };
+        Layer {
+            batch: 1,
+            groups: 1,
+            in_channels,
+            out_channels,
+            axes: vec![Axis { input: 10, kernel, output: 9 + kernel, ..along }, along],
+            output_padding: vec![0; 2],
+            pads_end: vec![0; 2],
+            channels_first: true,
+        }
+    }
+
     pub(crate) fn geometry(&self) -> Geometry {
         Geometry::new(self.batch, self.groups, self.in_channels, self.out_channels, self.axes.clone())
             .unwrap()

@@ -48,3 +48,15 @@ fn groups_of_few_channels_fill_tiles_together() {
         assert_eq!(many.groups_at_once(), 1, "{}", many.explain());
     }
 }
+
+#[test]
+fn far_reaching_taps_do_not_make_scratch_large() {
+    let layer = Layer::of_long_rows(4000, 30, 300, 1);
+    let w = vec![0.0f32; layer.geometry().filter_shape().iter().product()];
+    for isa in isas() {
+        let options = Options { isa: Some(isa), path: Some(Path::Pixel), ..Default::default() };
+        let plan = prepare_with(&layer, &w, None, &options).plan(&[1, 300, 10, 4000]).unwrap();
+        assert_eq!(plan.path(), Path::Pixel);
+        assert!(plan.workspace_bytes() < 8 << 20, "{}", plan.explain());
+    }
+}

@@ -91,6 +91,21 @@ impl Chunk {
         Chunk { rows, len: along.max(1) }
     }
 
+    /// The same or, as boxes are whole chunks, a smaller one whose input `fits` where taps reach far.
+    fn fitting(mut self, lanes: usize, fits: impl Fn(&Chunk) -> bool) -> Self {
+        let least = 8 * lanes;
+        while !fits(&self) {
+            if self.rows > 1 {
+                self.rows = self.rows.div_ceil(2);
+            } else if self.len > least {
+                self.len = (self.len / 2).next_multiple_of(least);
+            } else {
+                break;
+            }
+        }
+        self
+    }
+
     /// Per axis, the positions of a chunk of a box with so many.
     fn counts(&self, of_box: impl ExactSizeIterator<Item = usize>) -> Vec<usize> {
         let axes = of_box.len();
@@ -120,19 +135,22 @@ impl PixelPlan {
         let reach: Vec<usize> = axes.iter().map(EngineAxis::reach).collect();
         let last = axes.len() - 1;
         let around = reach[last].min(axes[last].input);
-        let chunk = Chunk::new(filter, space[last].count, around);
-
-        let mut granules = vec![1; axes.len()];
-        granules[last - 1] = chunk.rows;
-        granules[last] = chunk.len;
         let wanted = workers.tasks();
         let cached = filter.stays_near();
         let input_bytes = if cached { INPUT_BYTES } else { INPUT_BYTES_PER_PASS };
-        let bytes = |counts: &[usize]| {
+        let bytes_of = |chunk: &Chunk, counts: &[usize]| {
             let spans = chunk.most_needed(axes, counts, &reach);
             let positions = spans.iter().fold(1usize, |product, span| product.saturating_mul(span.count));
             positions.saturating_mul(filter.in_channels * size_of::<T>())
         };
+        let chunk = Chunk::new(filter, space[last].count, around);
+        let chunk = chunk.fitting(filter.kernels.lanes(), |chunk| {
+            bytes_of(chunk, &chunk.counts(space.iter().map(|span| span.count.max(1)))) <= input_bytes
+        });
+        let bytes = |counts: &[usize]| bytes_of(&chunk, counts);
+        let mut granules = vec![1; axes.len()];
+        granules[last - 1] = chunk.rows;
+        granules[last] = chunk.len;
         // Where weights dominate, threads share them out rather than each passing over all of them.
         let by_blocks = !cached && blocks.len() >= wanted;
         let mut boxes = Boxes::cut(space, &granules, &reach, |counts| bytes(counts) <= input_bytes);
