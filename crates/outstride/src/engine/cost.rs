@@ -137,12 +137,13 @@ pub(super) fn tile_cycles<T: Real>(
     let narrow = filter.widest_panel() == 1;
     // At their best tiles do 450, narrow ones 250. Beside a busy neighbour on the core's other hardware thread they take more than
     // twice as long, vectors one and a half times. What vectors would have to convert takes tiles in any case; for f32, which is
-    // three parts, it is between how tiles and vectors compare in quiet minutes (340) and over minutes of both kinds (225 to 280).
+    // three parts, it is between how tiles and vectors compare in quiet minutes (340) and over minutes of both kinds (225 to 280). Narrow
+    // ones of parts were measured beside wide panels of vectors, which f32 has instead (180 to 285 in quiet minutes).
     let per_cycle = match (parts, narrow) {
         // Vectors stand in for tiles.
         _ if filter.kernels.isa() == Isa::Vnni => 50.0,
         (1, true) => 220.0,
-        (_, true) => 140.0,
+        (_, true) => 210.0,
         (1 | 2, false) => 360.0,
         (_, false) => 310.0,
     };
