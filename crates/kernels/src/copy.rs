@@ -25,9 +25,10 @@ impl Runs {
         Runs { count: 1, len, step: 0, zeros: [0; 2], ahead: None }
     }
 
-    /// Elements that they take with the zeros.
+    /// Elements that they take with the zeros; more than there can be where that overflows.
     pub(crate) fn target_len(&self) -> usize {
-        self.count * (self.zeros[0] + self.len + self.zeros[1])
+        let [before, behind] = self.zeros;
+        self.count.saturating_mul(self.len.saturating_add(before).saturating_add(behind))
     }
 }
 
