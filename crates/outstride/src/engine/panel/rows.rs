@@ -194,6 +194,22 @@ impl Positions {
         ends.fold((0, 0), |(least, most), end| (least + end.min(0), most + end.max(0)))
     }
 
+    /// The same of the positions that are inside spans, if there are any.
+    pub(super) fn output_range_within(&self, inside: &[Span]) -> Option<(isize, isize)> {
+        let Layout { counts, output_strides, .. } = &self.layout;
+        let (mut least, mut most) = (0, 0);
+        for ((&count, stride), inside) in counts.iter().zip(output_strides).zip(inside) {
+            let inside = inside.intersect(&Span { first: 0, count });
+            if inside.count == 0 {
+                return None;
+            }
+            let ends = [inside.first as isize * stride, (inside.end() as isize - 1) * stride];
+            least += ends[0].min(ends[1]);
+            most += ends[0].max(ends[1]);
+        }
+        Some((least, most))
+    }
+
     /// Per position, how far its outputs lie from those of the first.
     pub(super) fn outputs(&self) -> &[isize] {
         self.outputs.get_or_init(|| self.distances(&self.layout.output_strides))

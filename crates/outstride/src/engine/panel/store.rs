@@ -32,7 +32,7 @@ pub(super) struct PositionStore<'a, T: Real> {
     base: isize,
     /// Where several phases share the panel, of which some may have outputs outside.
     shared: Option<SharedStore>,
-    /// Where all positions are inside and have their channels side by side, the outputs of all: kernels can write there.
+    /// Where a position's outputs are side by side, those of all positions that have them inside: kernels can write there.
     rows: Option<OutputRows<'a, T>>,
 }
 
@@ -51,8 +51,12 @@ impl<'a, T: Real> PositionStore<'a, T> {
             base += first as isize * of.y_stride;
         }
         let rows = match runs[..] {
-            [Run { column: 0, len, offset, stride: 1 }] if !member.shared && prepared.scales.is_none() => {
-                problem.y.rows(base + offset, site.positions.output_range(), len)
+            [Run { column: 0, len, offset, stride: 1 }] if prepared.scales.is_none() => {
+                let inside = match &shared {
+                    Some(shared) => site.positions.output_range_within(&shared.inside),
+                    None => Some(site.positions.output_range()),
+                };
+                inside.and_then(|range| problem.y.rows(base + offset, range, len))
             }
             _ => None,
         };
@@ -72,9 +76,15 @@ impl<'a, T: Real> PositionStore<'a, T> {
         size_of::<Self>() + axes * size_of::<Span>() + segments * of_segment
     }
 
-    /// Where kernels can write, if they can.
-    pub(super) fn output_rows(&self) -> Option<&OutputRows<'a, T>> {
-        self.rows.as_ref()
+    /// Where kernels can write the sums of any positions, if they can.
+    pub(super) fn all_output_rows(&self) -> Option<&OutputRows<'a, T>> {
+        self.rows.as_ref().filter(|_| self.shared.is_none())
+    }
+
+    /// Where kernels can write the sums of a tile, if they can.
+    pub(super) fn output_rows(&self, tile: usize) -> Option<&OutputRows<'a, T>> {
+        let is_inside = |shared: &SharedStore| shared.is_interior(self.site.positions.extent(tile));
+        self.rows.as_ref().filter(|_| self.shared.as_ref().is_none_or(is_inside))
     }
 
     /// Stores the sums of some pieces, given those of their tiles from `first` on, `tile_len` apart.

@@ -195,12 +195,18 @@ impl<T: Real> VectorSums<'_, T> {
             }
             let lines_of_next = next
                 .map_or(0, |(group, next)| group.tap_bytes(self.blocks.channels(next.block)).div_ceil(LINE));
-            let mut of_panels = self.tile_panels(panels, step, next, stores, sums);
+            let mut of_panels = self.tile_panels(panels, step, next, sums);
             for (tile, piece) in positions.pieces.iter().enumerate() {
                 taps.point(&problem.axes, member, positions, tile, self.input, step.block);
                 let place = panels.place_of_tile(tile);
                 let panel_tile = self.panel_tile(step, tile, place, lines_of_next, taps);
                 let rows = kernels.rows_for(piece.count);
+                if self.is_last(step) {
+                    for (number, of_panel) in of_panels.iter_mut().enumerate() {
+                        let store = stores.get(panels.index(number, step.member));
+                        of_panel.to = store.and_then(|store| store.output_rows(tile));
+                    }
+                }
                 // SAFETY: every row pointer is either a run of zeros or a position that can be read, which has the block's
                 // channels side by side; a panel's weights are `channels × width` long at every tap. Rows go to some of the
                 // positions that the stores were made for; each output belongs to one position of one phase, and each task has
@@ -238,7 +244,6 @@ impl<T: Real> VectorSums<'_, T> {
         panels: &PanelGroup<'s, T>,
         step: Step,
         next: Option<(&PanelGroup<'_, T>, Step)>,
-        stores: &'s [PositionStore<'s, T>],
         sums: &'s mut [T],
     ) -> Vec<TilePanel<'s, T>> {
         let len = panels.len_of_one();
@@ -254,10 +259,7 @@ impl<T: Real> VectorSums<'_, T> {
                 next: next.unwrap_or(weights),
                 sums: &mut sums[step.member * len..][..len],
                 bias: self.is_last(step).then_some(prepared.bias),
-                to: stores
-                    .get(panels.index(number, step.member))
-                    .filter(|_| self.is_last(step))
-                    .and_then(PositionStore::output_rows),
+                to: None,
                 became: PanelSums::Kept,
             }
         };
