@@ -22,7 +22,7 @@ pub(super) struct Bundle {
     pub(super) counts: Vec<usize>,
 }
 
-/// Panels that read the same inputs: those of one phase, or of several that share panels.
+/// Panels that read the same inputs: those of one phase, of several that share panels, or of several that read the same.
 #[derive(Debug)]
 pub(super) struct Member {
     /// Per axis, the batch included, its positions.
@@ -32,7 +32,7 @@ pub(super) struct Member {
     /// Taps that meet the input at some position.
     met_taps: usize,
     pub(super) panels: Range<usize>,
-    /// Per axis, the residue of its phase; 0 where several share the panels.
+    /// Per axis, the residue of its first phase; 0 where several share the panels.
     pub(super) residues: Vec<usize>,
     /// Whether several phases share the panels, so that not every position has outputs in each.
     pub(super) shared: bool,
@@ -140,13 +140,24 @@ fn bundled(
     bundles.into_iter().map(Bundle::new).collect()
 }
 
-/// Every member by itself.
-pub(super) fn single<T: Real>(
+/// Members that read the same as one, each by itself: whatever is found out for a tile then serves all their panels, and what these
+/// write lies side by side.
+pub(super) fn reading_the_same<T: Real>(
     axes: &[EngineAxis<'_>],
     filter: &PackedFilter<T>,
     panels: &Panels,
 ) -> Vec<Bundle> {
-    members(axes, filter, panels).into_iter().map(|member| Bundle::new(vec![member])).collect()
+    let mut joined: Vec<Member> = Vec::new();
+    for member in members(axes, filter, panels) {
+        let same = |before: &&mut Member| {
+            !before.shared && !member.shared && before.spans == member.spans && before.deltas == member.deltas
+        };
+        match joined.last_mut().filter(same) {
+            Some(before) => before.panels.end = member.panels.end,
+            None => joined.push(member),
+        }
+    }
+    joined.into_iter().map(|member| Bundle::new(vec![member])).collect()
 }
 
 /// How many of the taps of some deltas meet the input at positions `spans`.

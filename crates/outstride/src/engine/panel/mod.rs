@@ -125,7 +125,7 @@ impl PanelPlan {
             }
             None => Stores::Positions,
         };
-        let bundles = rows_of_phases.unwrap_or_else(|| bundle::single(axes, filter, panels));
+        let bundles = rows_of_phases.unwrap_or_else(|| bundle::reading_the_same(axes, filter, panels));
         let mut order: Vec<usize> = (0..axes.len()).collect();
         let border_share = border_share(axes);
         if axes[0].output > 1 && border_share >= WORTHWHILE_BORDER_SHARE {

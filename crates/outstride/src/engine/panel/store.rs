@@ -46,8 +46,14 @@ impl<'a, T: Real> PositionStore<'a, T> {
             None => joined(segments.iter().map(|segment| Run::of(problem, segment))),
         };
         let mut base = problem.y_channel(site.group, 0);
+        // Of a member with several phases, each panel has its own; where these share it, pieces know theirs.
+        let phase = (!member.shared).then(|| problem.filter.phase(segments[0].phase));
         for (axis, of) in problem.axes.iter().enumerate() {
-            let first = member.first_output(axis, of) + site.spans[axis].first * of.stride;
+            let residue = match &phase {
+                Some(phase) if axis > 0 => phase[axis - 1].residue,
+                _ => 0,
+            };
+            let first = of.output_at(member.spans[axis].first, residue) + site.spans[axis].first * of.stride;
             base += first as isize * of.y_stride;
         }
         let rows = match runs[..] {

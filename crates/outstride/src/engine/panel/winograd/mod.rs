@@ -267,7 +267,9 @@ impl<T: Real> WinogradSums<'_, T> {
             points: &points,
             places,
             bias: prepared.bias,
-            rows: store.and_then(PositionStore::all_output_rows).map(|to| PanelRows { to, distances: outputs }),
+            rows: store
+                .and_then(PositionStore::all_output_rows)
+                .map(|to| PanelRows { to, distances: outputs }),
         };
         let begin = panels.place(panel, member, 0);
         let sums = &mut sums[begin..];
