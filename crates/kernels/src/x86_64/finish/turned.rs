@@ -57,43 +57,25 @@ impl<Q> Turned<'_, Q> {
     }
 }
 
-/// An array of 16 values, given each by its number, which the compiler knows: a loop that it does not unroll would put all of them
-/// into memory.
-macro_rules! sixteen {
-    (|$number:ident| $value:expr) => {
-        sixteen!(|$number| $value; 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
-    };
-    (|$number:ident| $value:expr; $($each:literal),*) => {
-        [$({
-            #[allow(non_upper_case_globals)]
-            const $number: usize = $each;
-            $value
-        }),*]
-    };
-}
-
 /// How rows become columns in memory.
 pub(super) trait Turn: Narrow {
     /// Rows that are turned at once: those that fill a line.
     const ROWS: usize = LINE / size_of::<Self::Element>();
 
-    /// The columns of up to as many rows, each as it is stored.
+    /// A quarter of these, whose columns fill 128 bits.
+    const QUARTER: usize = Self::ROWS / 4;
+
+    /// Of a quarter of the rows, from one of them on: each lane of each vector holds as many of them as 32 bits do, of its column.
     ///
     /// # Safety
     ///
-    /// As [`store_turned`](Self::store_turned), of which it is a part; if `WHOLE`, there must be as many rows and 16 columns.
-    unsafe fn turned<const WHOLE: bool>(
+    /// As [`store_turned`](Self::store_turned), of which it is a part; if `WHOLE`, all the rows and 16 columns must be there.
+    unsafe fn quarter<const WHOLE: bool>(
         &self,
         turned: &Turned<'_, Self::Element>,
+        first: usize,
         steps: &mut impl Steps,
-    ) -> [__m512; 16];
-
-    /// Stores the first rows of a column.
-    ///
-    /// # Safety
-    ///
-    /// The CPU must have AVX-512, and as many elements must be writable.
-    unsafe fn store_column(to: *mut Self::Element, column: __m512, rows: usize);
+    ) -> [__m512; 4];
 
     /// Finishes and stores up to [`ROWS`](Self::ROWS) rows.
     ///
@@ -112,71 +94,147 @@ pub(super) trait Turn: Narrow {
                         (to, false) => _mm512_storeu_ps(to.cast(), values),
                     }
                 }
-            } else {
+            } else if 2 * rows > Self::ROWS {
+                let mask = below(rows * size_of::<Self::Element>());
                 let columns = self.turned::<false>(turned, steps);
                 for (column, values) in columns.into_iter().enumerate().take(turned.columns) {
-                    Self::store_column(turned.column(column).0, values, rows);
+                    let to = turned.column(column).0.cast();
+                    _mm512_mask_storeu_epi8(to, mask, _mm512_castps_si512(values));
+                }
+            } else {
+                self.store_quarters(turned, steps);
+            }
+        }
+    }
+
+    /// The columns of up to [`ROWS`](Self::ROWS) rows, each as it is stored.
+    ///
+    /// # Safety
+    ///
+    /// As [`store_turned`](Self::store_turned), of which it is a part; if `WHOLE`, there must be as many rows and 16 columns.
+    #[inline(always)]
+    unsafe fn turned<const WHOLE: bool>(
+        &self,
+        turned: &Turned<'_, Self::Element>,
+        steps: &mut impl Steps,
+    ) -> [__m512; 16] {
+        // SAFETY: handed on from the caller.
+        unsafe {
+            let [a, b, c, d] = self.quarter::<WHOLE>(turned, 0, steps);
+            let [e, f, g, h] = self.quarter::<WHOLE>(turned, Self::QUARTER, steps);
+            let [i, j, k, l] = self.quarter::<WHOLE>(turned, 2 * Self::QUARTER, steps);
+            let [m, n, o, p] = self.quarter::<WHOLE>(turned, 3 * Self::QUARTER, steps);
+            transpose::turned::<Avx512F32>([a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p])
+        }
+    }
+
+    /// Few rows, quarter by quarter: what is turned at once would be empty for the most part.
+    ///
+    /// # Safety
+    ///
+    /// As [`store_turned`](Self::store_turned), of which it is a part.
+    #[inline(always)]
+    unsafe fn store_quarters(&self, turned: &Turned<'_, Self::Element>, steps: &mut impl Steps) {
+        let rows = turned.distances.len();
+        for first in (0..rows).step_by(Self::QUARTER) {
+            let count = Self::QUARTER.min(rows - first);
+            let mask = below(count * size_of::<Self::Element>()) as __mmask16;
+            // SAFETY: handed on from the caller; the mask leaves out rows that are not there.
+            unsafe {
+                let columns = if count == Self::QUARTER && turned.columns == Avx512F32::LANES {
+                    columns_of_quarter(self.quarter::<true>(turned, first, steps))
+                } else {
+                    columns_of_quarter(self.quarter::<false>(turned, first, steps))
+                };
+                for column in 0..turned.columns {
+                    let values = columns.as_ptr().cast::<__m128i>().add(column % 4 * 4 + column / 4);
+                    let to = turned.column(column).0.wrapping_add(first);
+                    _mm_mask_storeu_epi8(to.cast(), mask, _mm_load_si128(values));
                 }
             }
         }
     }
 }
 
+/// The columns of a quarter of rows, 128 bits each: of every four columns the first, of every four the second, and so on.
+///
+/// # Safety
+///
+/// The CPU must have AVX-512.
+#[inline(always)]
+unsafe fn columns_of_quarter([a, b, c, d]: [__m512; 4]) -> [__m512d; 4] {
+    // SAFETY: the caller vouches for the instruction set.
+    unsafe {
+        let (ab, cd) = (_mm512_unpacklo_ps(a, b), _mm512_unpacklo_ps(c, d));
+        let (low_ab, low_cd) = (_mm512_castps_pd(ab), _mm512_castps_pd(cd));
+        let (ab, cd) = (_mm512_unpackhi_ps(a, b), _mm512_unpackhi_ps(c, d));
+        let (high_ab, high_cd) = (_mm512_castps_pd(ab), _mm512_castps_pd(cd));
+        [
+            _mm512_unpacklo_pd(low_ab, low_cd),
+            _mm512_unpackhi_pd(low_ab, low_cd),
+            _mm512_unpacklo_pd(high_ab, high_cd),
+            _mm512_unpackhi_pd(high_ab, high_cd),
+        ]
+    }
+}
+
 impl Turn for Nearest<f32> {
     #[inline(always)]
-    unsafe fn turned<const WHOLE: bool>(
+    unsafe fn quarter<const WHOLE: bool>(
         &self,
         turned: &Turned<'_, f32>,
+        first: usize,
         steps: &mut impl Steps,
-    ) -> [__m512; 16] {
+    ) -> [__m512; 4] {
         // SAFETY: handed on from the caller.
         unsafe {
-            let mut rows = [_mm512_setzero_ps(); 16];
-            for pair in 0..8 {
-                let two = steps.finished(turned.two_rows::<WHOLE>(2 * pair));
-                rows[2 * pair] = two[0];
-                rows[2 * pair + 1] = two[1];
-            }
-            transpose::turned::<Avx512F32>(rows)
+            let [a, b] = steps.finished(turned.two_rows::<WHOLE>(first));
+            let [c, d] = steps.finished(turned.two_rows::<WHOLE>(first + 2));
+            [a, b, c, d]
         }
-    }
-
-    #[inline(always)]
-    unsafe fn store_column(to: *mut f32, column: __m512, rows: usize) {
-        let [mask, _] = first_lanes(rows);
-        // SAFETY: handed on from the caller; the mask leaves out rows that are not there.
-        unsafe { _mm512_mask_storeu_ps(to, mask, column) };
     }
 }
 
 /// Two rows are rounded and interleaved first, so that a single transpose turns 32 rows.
 macro_rules! turn_halves {
     ($type:ty) => {
-        impl Turn for Nearest<$type> {
+        impl Nearest<$type> {
+            /// Two rows as one, their elements in turns.
+            ///
+            /// # Safety
+            ///
+            /// As [`Turn::quarter`], of which it is a part.
             #[inline(always)]
-            unsafe fn turned<const WHOLE: bool>(
-                &self,
+            unsafe fn pair_of_rows<const WHOLE: bool>(
                 turned: &Turned<'_, $type>,
+                first: usize,
                 steps: &mut impl Steps,
-            ) -> [__m512; 16] {
+            ) -> __m512 {
                 // SAFETY: handed on from the caller.
                 unsafe {
+                    let two = steps.finished(turned.two_rows::<WHOLE>(first));
                     let in_turns = _mm512_loadu_si512(IN_TURNS.as_ptr().cast());
-                    let pairs = sixteen!(|pair| {
-                        let two = steps.finished(turned.two_rows::<WHOLE>(2 * pair));
-                        let two = <Self as Half>::narrowed(two);
-                        _mm512_castsi512_ps(_mm512_permutexvar_epi16(in_turns, two))
-                    });
-                    transpose::turned::<Avx512F32>(pairs)
+                    _mm512_castsi512_ps(_mm512_permutexvar_epi16(in_turns, Self::narrowed(two)))
                 }
             }
+        }
 
+        impl Turn for Nearest<$type> {
             #[inline(always)]
-            unsafe fn store_column(to: *mut $type, column: __m512, rows: usize) {
-                // SAFETY: handed on from the caller; the mask leaves out rows that are not there.
+            unsafe fn quarter<const WHOLE: bool>(
+                &self,
+                turned: &Turned<'_, $type>,
+                first: usize,
+                steps: &mut impl Steps,
+            ) -> [__m512; 4] {
+                // SAFETY: handed on from the caller.
                 unsafe {
-                    let mask = below(rows) as __mmask32;
-                    _mm512_mask_storeu_epi16(to.cast(), mask, _mm512_castps_si512(column));
+                    [
+                        Self::pair_of_rows::<WHOLE>(turned, first, steps),
+                        Self::pair_of_rows::<WHOLE>(turned, first + 2, steps),
+                        Self::pair_of_rows::<WHOLE>(turned, first + 4, steps),
+                        Self::pair_of_rows::<WHOLE>(turned, first + 6, steps),
+                    ]
                 }
             }
         }
@@ -203,28 +261,48 @@ where
     Self: Bytes + Narrow<Element = Q>,
 {
     #[inline(always)]
-    unsafe fn turned<const WHOLE: bool>(
+    unsafe fn quarter<const WHOLE: bool>(
         &self,
         turned: &Turned<'_, Q>,
+        first: usize,
         steps: &mut impl Steps,
-    ) -> [__m512; 16] {
+    ) -> [__m512; 4] {
         // SAFETY: handed on from the caller.
         unsafe {
-            let in_turns = _mm512_broadcast_i32x4(_mm_loadu_si128(BYTES_IN_TURNS.as_ptr().cast()));
-            let fours = sixteen!(|four| {
-                let [a, b] = steps.finished(turned.two_rows::<WHOLE>(4 * four));
-                let [c, d] = steps.finished(turned.two_rows::<WHOLE>(4 * four + 2));
-                let bytes = self.narrowed::<false>([a, b, c, d]);
-                _mm512_castsi512_ps(_mm512_shuffle_epi8(bytes, in_turns))
-            });
-            transpose::turned::<Avx512F32>(fours)
+            [
+                self.four_rows::<WHOLE>(turned, first, steps),
+                self.four_rows::<WHOLE>(turned, first + 4, steps),
+                self.four_rows::<WHOLE>(turned, first + 8, steps),
+                self.four_rows::<WHOLE>(turned, first + 12, steps),
+            ]
         }
     }
+}
 
+impl<Q> Whole<Q>
+where
+    Self: Bytes,
+{
+    /// Four rows as one, their elements in turns.
+    ///
+    /// # Safety
+    ///
+    /// As [`Turn::quarter`], of which it is a part.
     #[inline(always)]
-    unsafe fn store_column(to: *mut Q, column: __m512, rows: usize) {
-        // SAFETY: handed on from the caller; the mask leaves out rows that are not there.
-        unsafe { _mm512_mask_storeu_epi8(to.cast(), below(rows), _mm512_castps_si512(column)) };
+    unsafe fn four_rows<const WHOLE: bool>(
+        &self,
+        turned: &Turned<'_, Q>,
+        first: usize,
+        steps: &mut impl Steps,
+    ) -> __m512 {
+        // SAFETY: handed on from the caller.
+        unsafe {
+            let [a, b] = steps.finished(turned.two_rows::<WHOLE>(first));
+            let [c, d] = steps.finished(turned.two_rows::<WHOLE>(first + 2));
+            let in_turns = _mm512_broadcast_i32x4(_mm_loadu_si128(BYTES_IN_TURNS.as_ptr().cast()));
+            let bytes = self.narrowed::<false>([a, b, c, d]);
+            _mm512_castsi512_ps(_mm512_shuffle_epi8(bytes, in_turns))
+        }
     }
 }
 

@@ -12,7 +12,6 @@ mod planes;
 mod reads;
 mod rows;
 mod run;
-mod shared_planes;
 mod store;
 mod sums;
 mod taps;

@@ -4,11 +4,12 @@
 use std::ops::Range;
 
 use outstride_kernels::Real;
+use outstride_spec::Phase;
 
 use super::super::axis::Span;
 use super::super::channels::position_strides;
+use super::super::panels::Segment;
 use super::super::problem::Problem;
-use super::bundle::Bundle;
 use super::panels_of;
 use super::rows::Positions;
 use super::run::Site;
@@ -50,30 +51,36 @@ impl<T: Real> TurnedWrite<T> for Finished<'_, T> {
     }
 }
 
-/// The outputs of a task as runs along the last axis, as far as they are the same for all bundles: each has all phases of
-/// that axis.
+/// The outputs of a task as runs along the last axis, each with all phases of that axis: those of the members of a bundle, or those
+/// that share a panel.
 pub(super) struct Stretches {
     spans: Vec<Span>,
     /// Per stretch, the number of its first position.
     firsts: Vec<usize>,
     /// Between positions of a stretch.
     number_stride: usize,
-    /// By rising output within a position: the member, and how many positions of a stretch it has.
-    members: Vec<(usize, usize)>,
-    /// Per stretch and output, where its sum of column 0 lies within a panel's sums.
-    distances: Vec<isize>,
-    /// Columns of the panel that the distances are for.
+    /// What the distances are for, by rising output within a position.
+    turns: Vec<Turn>,
+    /// The same: columns of the panel.
     width: usize,
+    /// Per stretch and output, where its sum lies from that of the first turn's first column.
+    distances: Vec<isize>,
+}
+
+/// One of the outputs that follow each other in turns.
+#[derive(Clone, Debug, PartialEq)]
+struct Turn {
+    /// At the first position of a stretch, whether it is there or not.
+    output: i64,
+    /// Where its sums lie, from those of the first column that is stored.
+    offset: isize,
+    /// The positions of a stretch that have it.
+    there: Range<usize>,
 }
 
 impl Stretches {
     /// Of the positions `spans`, numbered in `order`.
-    pub(super) fn new<T: Real>(
-        problem: &Problem<'_, T>,
-        bundle: &Bundle,
-        spans: &[Span],
-        order: &[usize],
-    ) -> Self {
+    pub(super) fn new(spans: &[Span], order: &[usize]) -> Self {
         let last = spans.len() - 1;
         let (number_strides, _) = position_strides(spans, order);
         let rows: usize = spans[..last].iter().map(|span| span.count).product();
@@ -85,27 +92,20 @@ impl Stretches {
             }
             number
         };
-        // By rising output within a position.
-        let mut members: Vec<usize> = (0..bundle.members.len()).collect();
-        members.sort_by_key(|&member| bundle.members[member].first_output(last, &problem.axes[last]));
-        let there = |member: usize| {
-            let left = bundle.members[member].spans[last].count as i64 - spans[last].first;
-            (member, left.clamp(0, spans[last].count as i64) as usize)
-        };
         Stretches {
             spans: spans.to_vec(),
             firsts: (0..rows).map(first).collect(),
             number_stride: number_strides[last],
-            members: members.into_iter().map(there).collect(),
-            distances: Vec::new(),
+            turns: Vec::new(),
             width: 0,
+            distances: Vec::new(),
         }
     }
 
-    /// The most bytes that they take at so many positions of so many members, with what they are found by.
-    pub(super) fn most_bytes(positions: usize, members: usize) -> usize {
-        // A first position, a place, and a distance for each member.
-        positions * (2 + members) * size_of::<usize>()
+    /// The most bytes that they take at so many positions with so many turns, with what they are found by.
+    pub(super) fn most_bytes(positions: usize, turns: usize) -> usize {
+        // A first position, a place, and a distance for each turn.
+        positions * (2 + turns) * size_of::<usize>()
     }
 
     /// Stores the sums of all panels of a group by `write`, as long as it can. Returns whether it could.
@@ -118,20 +118,30 @@ impl Stretches {
     ) -> bool {
         let Site { problem, group, bundle, positions, .. } = *site;
         let filter = problem.filter;
-        let len: usize = self.members.iter().map(|&(_, count)| count).sum();
+        let last = &problem.axes[problem.axes.len() - 1];
+        let shared = bundle.members[0].shared;
         for panel in 0..panels.panels() {
             let prepared = panels.panel(panel, 0);
-            let at = panels.place(panel, 0, 0);
-            self.lay_out(positions, panels, prepared.width());
-            for (row, distances) in self.distances.chunks_exact(len.max(1)).enumerate() {
-                let target = self.target(problem, bundle, row);
-                for segment in panels_of(filter).segments(prepared.panel) {
-                    let columns = segment.column..segment.column + segment.channels;
-                    let first = problem.y_channel(group, segment.first_channel) + target;
-                    let rows = TurnedRows { prepared, sums: sums[at..].as_ptr(), distances, columns, first };
-                    // SAFETY: every distance is the place of a row among the panel's sums, and a row has the panel's
-                    // columns. Each output belongs to one position of one phase, and each task has its own positions
-                    // and panels.
+            let sums = sums[panels.place(panel, 0, 0)..].as_ptr();
+            // Where phases share a panel, those of the last axis are fastest.
+            let in_turns = if shared { last.phases.len() } else { 1 };
+            for phases in panels_of(filter).segments(prepared.panel).chunks(in_turns) {
+                self.lay_out(
+                    self.turns(site, panels, phases),
+                    positions,
+                    (panels.tile_len(), prepared.width()),
+                );
+                let columns = phases[0].column..phases[0].column + phases[0].channels;
+                let of_phases = filter.phase(phases[0].phase);
+                let first = problem.y_channel(group, phases[0].first_channel) + self.begin(last.stride);
+                let len = self.turns.iter().map(|turn| turn.there.len()).sum::<usize>();
+                for (row, distances) in self.distances.chunks_exact(len.max(1)).enumerate() {
+                    let Some(target) = self.target(site, &of_phases, row) else { continue };
+                    let (first, columns) = (first + target, columns.clone());
+                    let rows = TurnedRows { prepared, sums, distances, columns, first };
+                    // SAFETY: every distance is the place of a row among the panel's sums, and perhaps of a phase's columns within
+                    // it; a row has the panel's columns. Each output belongs to one position of one phase, and each task has its
+                    // own positions and panels.
                     if !unsafe { write.write(rows) } {
                         return false;
                     }
@@ -141,44 +151,99 @@ impl Stretches {
         true
     }
 
-    /// Where channel 0 of a stretch goes.
-    fn target<T: Real>(&self, problem: &Problem<'_, T>, bundle: &Bundle, mut row: usize) -> isize {
+    /// The outputs that follow each other: of all members, or of phases that share a panel.
+    fn turns<T: Real>(
+        &self,
+        site: &Site<'_, T>,
+        panels: &PanelGroup<'_, T>,
+        phases: &[Segment],
+    ) -> Vec<Turn> {
+        let Site { problem, bundle, .. } = *site;
         let last = self.spans.len() - 1;
-        let mut target = (self.spans[last].first * problem.axes[last].stride) as isize;
-        for (axis, of) in problem.axes[..last].iter().enumerate().rev() {
+        let (of, along) = (&problem.axes[last], self.spans[last]);
+        let turn = |first: i64, residue: usize, offset: isize| {
+            let first = first + along.first;
+            let there = of.span(residue);
+            let position = |q: i64| (q - first).clamp(0, along.count as i64) as usize;
+            let there = position(there.first)..position(there.end());
+            Turn { output: of.output_at(first, residue), offset, there }
+        };
+        let mut turns: Vec<Turn> = match &bundle.members[..] {
+            [member] if member.shared => {
+                let residue = |segment: &Segment| segment.phase % of.phases.len();
+                let offset = |segment: &Segment| (segment.column - phases[0].column) as isize;
+                let first = member.spans[last].first;
+                let turn = |segment| turn(first, of.phases[residue(segment)].residue, offset(segment));
+                phases.iter().map(turn).collect()
+            }
+            members => {
+                let offset = |member: usize| panels.place(0, member, 0) as isize;
+                let of_member = members.iter().enumerate();
+                of_member
+                    .map(|(number, member)| {
+                        turn(member.spans[last].first, member.residues[last], offset(number))
+                    })
+                    .collect()
+            }
+        };
+        turns.sort_by_key(|turn| turn.output);
+        turns
+    }
+
+    /// The first output of a stretch, along the last axis.
+    fn begin(&self, stride: i64) -> isize {
+        let there = self.turns.iter().filter(|turn| !turn.there.is_empty());
+        let outputs = there.map(|turn| turn.output + turn.there.start as i64 * stride);
+        outputs.min().unwrap_or(0) as isize
+    }
+
+    /// Where the outputs of a stretch begin, but for the last axis and the channel; nowhere if they are outside the output.
+    fn target<T: Real>(&self, site: &Site<'_, T>, phases: &[&Phase], mut row: usize) -> Option<isize> {
+        let last = self.spans.len() - 1;
+        let mut target = 0;
+        for (axis, of) in site.problem.axes[..last].iter().enumerate().rev() {
             let span = &self.spans[axis];
             let index = span.first + (row % span.count) as i64;
             row /= span.count;
-            let output = bundle.members[0].first_output(axis, of) + index * of.stride;
+            let residue = if axis == 0 { 0 } else { phases[axis - 1].residue };
+            let output = of.output_at(site.bundle.members[0].spans[axis].first + index, residue);
+            if !(0..of.output as i64).contains(&output) {
+                return None;
+            }
             target += output as isize * of.y_stride;
         }
-        target
+        Some(target)
     }
 
-    /// Finds the distances for panels of so many columns.
-    fn lay_out<T: Real>(&mut self, positions: &Positions, panels: &PanelGroup<'_, T>, width: usize) {
-        if self.width == width {
+    /// Finds the distances of turns, for panels of so many columns with tiles so far apart.
+    fn lay_out(&mut self, turns: Vec<Turn>, positions: &Positions, (tile_len, width): (usize, usize)) {
+        if self.width == width && self.turns == turns {
             return;
         }
-        self.width = width;
-        let places = positions.places(panels.tile_len(), width);
-        let member = |&(member, count): &(usize, usize)| (panels.place(0, member, 0) as isize, count);
-        let members: Vec<(isize, usize)> = self.members.iter().map(member).collect();
+        let places = positions.places(tile_len, width);
         let count = self.spans[self.spans.len() - 1].count;
-        // Positions that all members have; behind them, only some do.
-        let of_all = members.iter().map(|&(_, count)| count).min().unwrap_or(0);
+        // Positions that have all turns; before and behind them are some that have not.
+        let begin = turns.iter().map(|turn| turn.there.start).max().unwrap_or(0);
+        let end = turns.iter().map(|turn| turn.there.end).min().unwrap_or(0).max(begin);
+        let len = turns.iter().map(|turn| turn.there.len()).sum::<usize>();
         self.distances.clear();
-        self.distances
-            .reserve_exact(self.firsts.len() * members.iter().map(|&(_, count)| count).sum::<usize>());
+        self.distances.reserve_exact(self.firsts.len() * len);
         for &first in &self.firsts {
-            let places = places[first..].iter().step_by(self.number_stride).take(count);
-            for &place in places.clone().take(of_all) {
-                self.distances.extend(members.iter().map(|&(member, _)| member + place));
+            let place = |position: usize| places[first + position * self.number_stride];
+            let border = |position: usize| {
+                let there = turns.iter().filter(move |turn| turn.there.contains(&position));
+                there.map(move |turn| place(position) + turn.offset)
+            };
+            self.distances.extend((0..begin).flat_map(border));
+            let at = self.distances.len();
+            self.distances.resize(at + (end - begin) * turns.len(), 0);
+            let all = self.distances[at..].chunks_exact_mut(turns.len().max(1));
+            for (distances, position) in all.zip(begin..) {
+                let place = place(position);
+                distances.iter_mut().zip(&turns).for_each(|(distance, turn)| *distance = place + turn.offset);
             }
-            for (position, &place) in places.enumerate().skip(of_all) {
-                let there = members.iter().filter(|&&(_, count)| position < count);
-                self.distances.extend(there.map(|&(member, _)| member + place));
-            }
+            self.distances.extend((end..count).flat_map(border));
         }
+        (self.width, self.turns) = (width, turns);
     }
 }

@@ -10,7 +10,6 @@ use super::bundle::Bundle;
 use super::matrix::{Ahead, MatrixSums, PartsInput, PartsScratch, RowBlocks, Then, padded_tiles};
 use super::planes::{Finished, Stretches, TurnedWrite};
 use super::rows::{Cut, Layout, Positions};
-use super::shared_planes::store_shared_planes;
 use super::store::PositionStore;
 use super::sums::{PanelGroup, VectorSums};
 use super::taps::TileTaps;
@@ -86,7 +85,7 @@ impl PanelPlan {
         for bundle in self.bundles.iter() {
             let Some(own) = own_spans(&task.spans, bundle) else { continue };
             let positions = kept.of(self.layout(problem, &own, &input.strides, Cut::Tiles(most_rows)));
-            let make = |own: &[Span]| self.stretches(problem, bundle, own);
+            let make = |own: &[Span]| self.stretches(own);
             let (spans, stretches) = made_for(own, &mut known, make);
             let site = Site { problem, group: task.group, bundle, spans, positions };
             let from = VectorSums {
@@ -108,7 +107,7 @@ impl PanelPlan {
                 let sums = sums.at_least(panels.len());
                 let stores = self.position_stores(&site, &panels);
                 from.compute(&panels, parts.peek(), &mut taps, &stores, sums);
-                self.store_planes(&site, stretches, &panels, sums, &Finished(problem));
+                store_planes(&site, stretches, &panels, sums, &Finished(problem));
             }
         }
     }
@@ -132,7 +131,7 @@ impl PanelPlan {
         for bundle in self.bundles.iter() {
             let Some(own) = own_spans(&task.spans, bundle) else { continue };
             let positions = kept.of(self.layout(problem, &own, &input.strides, Cut::Strips(TILE_ROWS)));
-            let make = |own: &[Span]| self.stretches(problem, bundle, own);
+            let make = |own: &[Span]| self.stretches(own);
             let (spans, stretches) = made_for(own, &mut known, make);
             let site = Site { problem, group: task.group, bundle, spans, positions };
             let from = MatrixSums { site: &site, input: &input, weights, session: &session, ahead };
@@ -157,12 +156,12 @@ impl PanelPlan {
                 };
                 from.compute(range, after, &panels, &mut row_blocks, &then, sums);
                 if let Some(write) = in_turning {
-                    if self.store_planes(&site, stretches, &panels, sums, &write) {
+                    if store_planes(&site, stretches, &panels, sums, &write) {
                         continue;
                     }
                     from.finish_all(&panels, &row_blocks, sums);
                 }
-                self.store_planes(&site, stretches, &panels, sums, &Finished(problem));
+                store_planes(&site, stretches, &panels, sums, &Finished(problem));
             }
         }
     }
@@ -182,7 +181,7 @@ impl PanelPlan {
             let positions = kept.of(self.layout(problem, &own, &input.strides, Cut::Tiles(most_rows)));
             let (spans, (tiles, stretches)) = made_for(own, &mut known, |own| {
                 let tiles = Tiles::new(scheme, own, &self.order);
-                (tiles, self.stretches(problem, bundle, own))
+                (tiles, self.stretches(own))
             });
             let site = Site { problem, group: task.group, bundle, spans, positions };
             let len = Points::<T>::len(bundle, scheme, tiles.len(), filter.in_channels);
@@ -200,7 +199,7 @@ impl PanelPlan {
                 let after = Some(range.end).filter(|&after| after < share.end);
                 let stores = self.position_stores(&site, &panels);
                 from.compute(&panels, (first, after), tiles, &stores, products, sums);
-                self.store_planes(&site, stretches, &panels, sums, &Finished(problem));
+                store_planes(&site, stretches, &panels, sums, &Finished(problem));
             }
         }
     }
@@ -233,31 +232,21 @@ impl PanelPlan {
     }
 
     /// The stretches of the positions `own` of a bundle, if that is how they are stored.
-    fn stretches<T: Real>(
-        &self,
-        problem: &Problem<'_, T>,
-        bundle: &Bundle,
-        own: &[Span],
-    ) -> Option<Stretches> {
-        (self.stores == Stores::Planes).then(|| Stretches::new(problem, bundle, own, &self.order))
+    fn stretches(&self, own: &[Span]) -> Option<Stretches> {
+        (self.stores != Stores::Positions).then(|| Stretches::new(own, &self.order))
     }
+}
 
-    /// Stores sums that wait for others of their runs, by `write` as long as it can. Returns whether it could.
-    fn store_planes<T: Real>(
-        &self,
-        site: &Site<'_, T>,
-        stretches: &mut Option<Stretches>,
-        panels: &PanelGroup<'_, T>,
-        sums: &[T],
-        write: &impl TurnedWrite<T>,
-    ) -> bool {
-        match (self.stores, stretches) {
-            (Stores::Planes, Some(stretches)) => stretches.store(site, panels, sums, write),
-            (Stores::SharedPlanes, _) => store_shared_planes(site, &self.order, panels, sums, write),
-            // They were stored as soon as they were complete.
-            (Stores::Positions | Stores::Planes, _) => true,
-        }
-    }
+/// Stores sums that wait for others of their runs, by `write` as long as it can. Returns whether it could.
+fn store_planes<T: Real>(
+    site: &Site<'_, T>,
+    stretches: &mut Option<Stretches>,
+    panels: &PanelGroup<'_, T>,
+    sums: &[T],
+    write: &impl TurnedWrite<T>,
+) -> bool {
+    // Without stretches, they were stored as soon as they were complete.
+    stretches.as_mut().is_none_or(|stretches| stretches.store(site, panels, sums, write))
 }
 
 /// The part of a box that a bundle has positions in.

@@ -24,7 +24,7 @@ impl PanelPlan {
         let needed = self.most_needed(axes, &spans);
         self.bytes_of_sums(&needed, filter, &spans)
             + self.bytes_of_input(&needed, filter, &spans)
-            + self.bytes_of_lists(&needed, filter, &spans)
+            + self.bytes_of_lists(axes, &needed, filter, &spans)
     }
 
     /// The most bytes of sums, and of products that they are made of, that wait to be stored.
@@ -62,10 +62,17 @@ impl PanelPlan {
     }
 
     /// The most bytes of lists that have entries for every position of a box, tap of a phase, or panel that is computed.
-    fn bytes_of_lists<T: Real>(&self, needed: &[Span], filter: &PackedFilter<T>, spans: &[Span]) -> usize {
+    fn bytes_of_lists<T: Real>(
+        &self,
+        axes: &[EngineAxis<'_>],
+        needed: &[Span],
+        filter: &PackedFilter<T>,
+        spans: &[Span],
+    ) -> usize {
         let positions = positions_in(spans);
         let members = self.bundles.iter().map(|bundle| bundle.members.len()).max().unwrap_or(1);
-        let stores = if self.stores_planes() { Stretches::most_bytes(positions, members) } else { 0 };
+        let in_turns = axes.last().map_or(1, |axis| axis.phases.len());
+        let stores = if self.stores_planes() { Stretches::most_bytes(positions, in_turns) } else { 0 };
         let rows = self.tile_rows(filter);
         let (pieces, of_positions) = match self.arithmetic {
             Arithmetic::Vectors => (positions.div_ceil(rows), 0),
