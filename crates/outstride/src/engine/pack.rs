@@ -144,20 +144,20 @@ impl<T: Real> PackedFilter<T> {
         self.matrix.as_ref().map_or(Grain::Pieces(Pieces::Bf16(1)), |weights| weights.grain)
     }
 
-    /// The residues and taps of a phase given by its index.
-    pub(crate) fn phase(&self, mut index: usize) -> Vec<&Phase> {
-        let mut parts: Vec<&Phase> = self
-            .phases
-            .iter()
-            .rev()
-            .map(|axis| {
-                let phase = &axis[index % axis.len()];
-                index /= axis.len();
-                phase
-            })
-            .collect();
+    /// The residues and taps of a phase given by its index, per axis.
+    pub(crate) fn phase(&self, index: usize) -> Vec<&Phase> {
+        let mut parts: Vec<&Phase> = self.phase_from_last(index).collect();
         parts.reverse();
         parts
+    }
+
+    /// The same, the last axis first.
+    pub(crate) fn phase_from_last(&self, mut index: usize) -> impl Iterator<Item = &Phase> {
+        self.phases.iter().rev().map(move |axis| {
+            let phase = &axis[index % axis.len()];
+            index /= axis.len();
+            phase
+        })
     }
 
     /// A panel by its number. Only dense filters have any.

@@ -128,7 +128,7 @@ pub(super) trait Turn: Narrow {
         }
     }
 
-    /// Few rows, quarter by quarter: what is turned at once would be empty for the most part.
+    /// Up to half as many rows, by quarters: what is turned at once would be empty for the most part.
     ///
     /// # Safety
     ///
@@ -136,46 +136,70 @@ pub(super) trait Turn: Narrow {
     #[inline(always)]
     unsafe fn store_quarters(&self, turned: &Turned<'_, Self::Element>, steps: &mut impl Steps) {
         let rows = turned.distances.len();
-        for first in (0..rows).step_by(Self::QUARTER) {
-            let count = Self::QUARTER.min(rows - first);
-            let mask = below(count * size_of::<Self::Element>()) as __mmask16;
-            // SAFETY: handed on from the caller; the mask leaves out rows that are not there.
-            unsafe {
-                let columns = if count == Self::QUARTER && turned.columns == Avx512F32::LANES {
-                    columns_of_quarter(self.quarter::<true>(turned, first, steps))
-                } else {
-                    columns_of_quarter(self.quarter::<false>(turned, first, steps))
-                };
+        let mask = below(rows * size_of::<Self::Element>());
+        // SAFETY: handed on from the caller; masks leave out rows that are not there.
+        unsafe {
+            let first = self.columns_of_quarter(turned, 0, steps);
+            let of_first = first.as_ptr().cast::<__m128i>();
+            if rows <= Self::QUARTER {
                 for column in 0..turned.columns {
-                    let values = columns.as_ptr().cast::<__m128i>().add(column % 4 * 4 + column / 4);
-                    let to = turned.column(column).0.wrapping_add(first);
-                    _mm_mask_storeu_epi8(to.cast(), mask, _mm_load_si128(values));
+                    let values = _mm_load_si128(of_first.add(place_in_quarter(column)));
+                    _mm_mask_storeu_epi8(turned.column(column).0.cast(), mask as __mmask16, values);
                 }
+                return;
             }
+            let second = self.columns_of_quarter(turned, Self::QUARTER, steps);
+            let of_second = second.as_ptr().cast::<__m128i>();
+            for column in 0..turned.columns {
+                let place = place_in_quarter(column);
+                let values = _mm256_set_m128i(
+                    _mm_load_si128(of_second.add(place)),
+                    _mm_load_si128(of_first.add(place)),
+                );
+                _mm256_mask_storeu_epi8(turned.column(column).0.cast(), mask as __mmask32, values);
+            }
+        }
+    }
+
+    /// The columns of a [quarter](Self::quarter) of the rows, of which some may not be there, 128 bits each where
+    /// [`place_in_quarter`] says.
+    ///
+    /// # Safety
+    ///
+    /// As [`quarter`](Self::quarter).
+    #[inline(always)]
+    unsafe fn columns_of_quarter(
+        &self,
+        turned: &Turned<'_, Self::Element>,
+        first: usize,
+        steps: &mut impl Steps,
+    ) -> [__m512d; 4] {
+        let whole = turned.distances.len() >= first + Self::QUARTER && turned.columns == Avx512F32::LANES;
+        // SAFETY: handed on from the caller.
+        unsafe {
+            let [a, b, c, d] = if whole {
+                self.quarter::<true>(turned, first, steps)
+            } else {
+                self.quarter::<false>(turned, first, steps)
+            };
+            let (ab, cd) = (_mm512_unpacklo_ps(a, b), _mm512_unpacklo_ps(c, d));
+            let (low_ab, low_cd) = (_mm512_castps_pd(ab), _mm512_castps_pd(cd));
+            let (ab, cd) = (_mm512_unpackhi_ps(a, b), _mm512_unpackhi_ps(c, d));
+            let (high_ab, high_cd) = (_mm512_castps_pd(ab), _mm512_castps_pd(cd));
+            [
+                _mm512_unpacklo_pd(low_ab, low_cd),
+                _mm512_unpackhi_pd(low_ab, low_cd),
+                _mm512_unpacklo_pd(high_ab, high_cd),
+                _mm512_unpackhi_pd(high_ab, high_cd),
+            ]
         }
     }
 }
 
-/// The columns of a quarter of rows, 128 bits each: of every four columns the first, of every four the second, and so on.
-///
-/// # Safety
-///
-/// The CPU must have AVX-512.
+/// Which 128 bits of a quarter hold a column: of every four columns the first come first, then the second of every four, and so on.
 #[inline(always)]
-unsafe fn columns_of_quarter([a, b, c, d]: [__m512; 4]) -> [__m512d; 4] {
-    // SAFETY: the caller vouches for the instruction set.
-    unsafe {
-        let (ab, cd) = (_mm512_unpacklo_ps(a, b), _mm512_unpacklo_ps(c, d));
-        let (low_ab, low_cd) = (_mm512_castps_pd(ab), _mm512_castps_pd(cd));
-        let (ab, cd) = (_mm512_unpackhi_ps(a, b), _mm512_unpackhi_ps(c, d));
-        let (high_ab, high_cd) = (_mm512_castps_pd(ab), _mm512_castps_pd(cd));
-        [
-            _mm512_unpacklo_pd(low_ab, low_cd),
-            _mm512_unpackhi_pd(low_ab, low_cd),
-            _mm512_unpacklo_pd(high_ab, high_cd),
-            _mm512_unpackhi_pd(high_ab, high_cd),
-        ]
-    }
+fn place_in_quarter(column: usize) -> usize {
+    column % 4 * 4 + column / 4
 }
 
 impl Turn for Nearest<f32> {

@@ -73,8 +73,7 @@ impl PanelPlan {
         } else {
             of_line
         };
-        let mut shares = panels.div_ceil(self.panels_of_lines);
-        let by_panels = match self.arithmetic {
+        let are_enough = |shares: usize| match self.arithmetic {
             Arithmetic::Vectors | Arithmetic::Winograd => {
                 weights > SHARED_WEIGHT_BYTES && shares >= for_splits.tasks()
             }
@@ -84,6 +83,13 @@ impl PanelPlan {
                 weights > input && (shares >= 2 * threads || shares.is_multiple_of(threads))
             }
         };
+        let mut shares = panels.div_ceil(self.panels_of_lines);
+        // Many phases of few panels.
+        let by_bundles = !are_enough(shares) && are_enough(self.bundles.len());
+        if by_bundles {
+            shares = self.bundles.len();
+        }
+        let by_panels = are_enough(shares);
         let per_row: usize = self.granules.iter().product();
         let rows_there = |chunk: &[usize]| chunk.iter().product::<usize>() / per_row;
         let fits = |chunk: &[usize]| {
@@ -131,10 +137,11 @@ impl PanelPlan {
         }
         self.boxes = boxes;
         let items = (self.boxes.len() * filter.groups).max(1);
-        if items.saturating_mul(shares) < threads {
+        if items.saturating_mul(shares) < threads && !by_bundles {
             self.panels_of_lines = of_line;
             shares = panels.div_ceil(of_line);
         }
+        self.splits_bundles = by_bundles;
         self.splits = for_splits.parts(items, shares, 1);
     }
 

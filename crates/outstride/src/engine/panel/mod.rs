@@ -56,6 +56,8 @@ pub(crate) struct PanelPlan {
     boxes: Boxes,
     /// Into how many parts the panels are dealt, where there are too few boxes for the threads.
     splits: usize,
+    /// Whether these are whole bundles each, rather than some panels of every bundle.
+    splits_bundles: bool,
     /// Panels that are not dealt to different tasks, for their outputs share lines.
     panels_of_lines: usize,
     blocks: ChannelBlocks,
@@ -135,6 +137,7 @@ impl PanelPlan {
             starts: (0..axes.len()).map(|axis| starts(&bundles, axis)).collect(),
             bundles: bundles.into(),
             splits: 1,
+            splits_bundles: false,
             panels_of_lines: 1,
             blocks: ChannelBlocks::new(filter.in_channels),
             granules: vec![1; axes.len()],
@@ -288,11 +291,21 @@ impl PanelPlan {
         self.in_place
     }
 
-    /// The part of `panels` panels that belongs to a split.
-    fn share(&self, panels: usize, split: usize) -> Range<usize> {
-        let lines = panels.div_ceil(self.panels_of_lines);
-        let begin = |split: usize| (lines * split / self.splits * self.panels_of_lines).min(panels);
-        begin(split)..begin(split + 1)
+    /// The bundles that a split has panels of, and which.
+    fn share(&self, split: usize) -> impl Iterator<Item = (&Bundle, Range<usize>)> {
+        let part = move |units: usize| units * split / self.splits..units * (split + 1) / self.splits;
+        let bundles = if self.splits_bundles { part(self.bundles.len()) } else { 0..self.bundles.len() };
+        let with_panels = move |bundle: &'_ Bundle| {
+            let panels = bundle.panels();
+            if self.splits_bundles {
+                return 0..panels;
+            }
+            let lines = part(panels.div_ceil(self.panels_of_lines));
+            let end = |line: usize| (line * self.panels_of_lines).min(panels);
+            end(lines.start)..end(lines.end)
+        };
+        let shares = self.bundles[bundles].iter().map(move |bundle| (bundle, with_panels(bundle)));
+        shares.filter(|(_, panels)| !panels.is_empty())
     }
 }
 

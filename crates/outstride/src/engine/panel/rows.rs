@@ -1,6 +1,6 @@
 //! The positions of a task, and the tiles they are cut into.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::ops::Range;
 
 use super::super::axis::Span;
@@ -24,6 +24,8 @@ pub(super) struct Positions {
     extents: OnceCell<Vec<Span>>,
     /// Blocks of two tiles, and of four.
     blocks: [OnceCell<Blocks>; 2],
+    /// What an index is written to, over and over: to ask for memory and give it back keeps stores waiting that are on their way.
+    index: RefCell<Vec<i64>>,
 }
 
 /// What the positions of a task depend on.
@@ -101,6 +103,7 @@ impl Positions {
             outputs: OnceCell::new(),
             extents: OnceCell::new(),
             blocks: Default::default(),
+            index: RefCell::default(),
             layout,
         };
         match positions.layout.cut {
@@ -268,7 +271,8 @@ impl Positions {
     ) {
         let Layout { counts, order, .. } = &self.layout;
         let along = *order.last().expect("there is always the batch");
-        let mut index = vec![0; counts.len()];
+        let mut index = self.index.take();
+        index.resize(counts.len(), 0);
         let mut first = positions.start;
         while first < positions.end {
             let mut rest = first;
@@ -281,6 +285,7 @@ impl Positions {
             first = run.end;
             visit(run, &index, along);
         }
+        self.index.replace(index);
     }
 
     /// The index of a position along every axis.

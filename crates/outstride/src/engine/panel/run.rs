@@ -82,7 +82,7 @@ impl PanelPlan {
         let most_rows = self.tile_rows(filter);
         let tile_len = most_rows * 2 * filter.kernels.lanes();
         let mut known = None;
-        for bundle in self.bundles.iter() {
+        for (bundle, share) in self.share(task.split) {
             let Some(own) = own_spans(&task.spans, bundle) else { continue };
             let positions = kept.of(self.layout(problem, &own, &input.strides, Cut::Tiles(most_rows)));
             let make = |own: &[Span]| self.stretches(own);
@@ -96,7 +96,6 @@ impl PanelPlan {
             };
             let tiles = self.waiting_tiles(positions.tiles());
             let at_once = self.panels_at_once(filter, bundle, tiles * most_rows * bundle.members.len());
-            let share = self.share(bundle.panels(), task.split);
             let part = |first: usize| {
                 let range = first..share.end.min(first + at_once);
                 let panels = PanelGroup::new(problem, task.group, bundle, range, tiles, tile_len);
@@ -128,7 +127,7 @@ impl PanelPlan {
         let scratch = (PartsScratch { line: input, parts, tiny: tiny_parts }, task.input);
         let input = PartsInput::copied(problem, task.group, &needed, &self.order, &session, scratch);
         let mut known = None;
-        for bundle in self.bundles.iter() {
+        for (bundle, share) in self.share(task.split) {
             let Some(own) = own_spans(&task.spans, bundle) else { continue };
             let positions = kept.of(self.layout(problem, &own, &input.strides, Cut::Strips(TILE_ROWS)));
             let make = |own: &[Span]| self.stretches(own);
@@ -136,7 +135,6 @@ impl PanelPlan {
             let site = Site { problem, group: task.group, bundle, spans, positions };
             let from = MatrixSums { site: &site, input: &input, weights, session: &session, ahead };
             let mut row_blocks = RowBlocks::default();
-            let share = self.share(bundle.panels(), task.split);
             let mut first = share.start;
             while first < share.end {
                 let range = first..self.tile_panels_at_once(filter, bundle, first..share.end);
@@ -176,7 +174,7 @@ impl PanelPlan {
         let (most_rows, columns) = (filter.kernels.panel_rows(), 2 * filter.kernels.lanes());
         let tile_len = most_rows * columns;
         let mut known = None;
-        for bundle in self.bundles.iter() {
+        for (bundle, share) in self.share(task.split) {
             let Some(own) = own_spans(&task.spans, bundle) else { continue };
             let positions = kept.of(self.layout(problem, &own, &input.strides, Cut::Tiles(most_rows)));
             let (spans, (tiles, stretches)) = made_for(own, &mut known, |own| {
@@ -189,7 +187,6 @@ impl PanelPlan {
             let from = WinogradSums { site: &site, points: &points, weights };
             let rows = self.rows_of_panel(bundle, positions.tiles() * most_rows, tiles.len());
             let at_once = self.panels_at_once(filter, bundle, rows);
-            let share = self.share(bundle.panels(), task.split);
             for first in share.clone().step_by(at_once) {
                 let range = first..share.end.min(first + at_once);
                 let products = products.at_least(products_len(scheme, range.len(), tiles.len(), columns));

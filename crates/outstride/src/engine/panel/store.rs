@@ -1,5 +1,6 @@
 //! Storing sums position by position: runs of channels where they are side by side, single elements elsewhere.
 
+use std::cell::{OnceCell, RefCell};
 use std::ops::Range;
 
 use outstride_kernels::{FINISHED_COLUMNS, OutputRows, Real, RowsTarget, UNBOUNDED};
@@ -14,10 +15,10 @@ use super::sums::Prepared;
 
 /// Columns of a panel whose outputs are an arithmetic progression in memory.
 #[derive(Clone, Copy)]
-struct Run {
+pub(super) struct Run {
     column: usize,
     len: usize,
-    /// From the output of residue 0 and channel 0.
+    /// From the output of the phase of residues 0 and channel 0.
     offset: isize,
     stride: isize,
 }
@@ -28,10 +29,10 @@ pub(super) struct PositionStore<'a, T: Real> {
     member: &'a Member,
     width: usize,
     runs: Vec<Run>,
-    /// The output of channel 0 at the first position.
+    /// The output of the phase of residues 0 and channel 0 at the first position, whether it is there or not.
     base: isize,
     /// Where several phases share the panel, of which some may have outputs outside.
-    shared: Option<SharedStore>,
+    shared: Option<SharedStore<'a>>,
     /// Where a position's outputs are side by side, those of all positions that have them inside: kernels can write there.
     rows: Option<OutputRows<'a, T>>,
 }
@@ -42,18 +43,12 @@ impl<'a, T: Real> PositionStore<'a, T> {
         let segments = panels_of(problem.filter).segments(prepared.panel);
         let shared = member.shared.then(|| SharedStore::new(site, member, segments));
         let runs = match &shared {
-            Some(shared) => joined(shared.pieces.iter().map(|piece| piece.run)),
+            Some(shared) => joined(shared.pieces.iter().copied()),
             None => joined(segments.iter().map(|segment| Run::of(problem, segment))),
         };
         let mut base = problem.y_channel(site.group, 0);
-        // Of a member with several phases, each panel has its own; where these share it, pieces know theirs.
-        let phase = (!member.shared).then(|| problem.filter.phase(segments[0].phase));
         for (axis, of) in problem.axes.iter().enumerate() {
-            let residue = match &phase {
-                Some(phase) if axis > 0 => phase[axis - 1].residue,
-                _ => 0,
-            };
-            let first = of.output_at(member.spans[axis].first, residue) + site.spans[axis].first * of.stride;
+            let first = of.output_at(member.spans[axis].first + site.spans[axis].first, 0);
             base += first as isize * of.y_stride;
         }
         let rows = match runs[..] {
@@ -78,8 +73,9 @@ impl<'a, T: Real> PositionStore<'a, T> {
 
     /// The most bytes of one of a panel with so many segments, in so many axes.
     pub(super) fn most_bytes(segments: usize, axes: usize) -> usize {
-        let of_segment = size_of::<Run>() + size_of::<Piece>() + axes * size_of::<usize>();
-        size_of::<Self>() + axes * size_of::<Span>() + segments * of_segment
+        let of_border = size_of::<Border>() + axes * size_of::<Option<i64>>() + segments * size_of::<Run>();
+        let of_runs = segments * (2 * size_of::<Run>() + axes * size_of::<usize>());
+        size_of::<Self>() + of_runs + axes * size_of::<Span>() + KEPT_BORDERS * of_border
     }
 
     /// Where kernels can write the sums of any positions, if they can.
@@ -89,59 +85,61 @@ impl<'a, T: Real> PositionStore<'a, T> {
 
     /// Where kernels can write the sums of a tile, if they can.
     pub(super) fn output_rows(&self, tile: usize) -> Option<&OutputRows<'a, T>> {
-        let is_inside = |shared: &SharedStore| shared.is_interior(self.site.positions.extent(tile));
+        let is_inside = |shared: &SharedStore<'_>| shared.is_interior(self.site.positions.extent(tile));
         self.rows.as_ref().filter(|_| self.shared.as_ref().is_none_or(is_inside))
     }
 
     /// Stores the sums of some pieces, given those of their tiles from `first` on, `tile_len` apart.
     pub(super) fn store(&self, pieces: Range<usize>, first: usize, sums: &[T], tile_len: usize) {
         let Site { problem, positions, .. } = *self.site;
+        let outputs = positions.outputs();
         for number in pieces {
             let piece = &positions.pieces[number];
             let sums = &sums[(piece.tile - first) * tile_len + piece.row * self.width..];
-            let outputs = &positions.outputs()[piece.first..piece.first + piece.count];
+            let all = piece.first..piece.first + piece.count;
             match &self.shared {
                 Some(shared) if !shared.is_interior(positions.extent(number)) => {
-                    self.store_border(shared, piece.first, outputs, sums);
+                    self.for_each_part(all, |part, runs| {
+                        let sums = &sums[(part.start - piece.first) * self.width..];
+                        store_rows(problem, runs, self.base, &outputs[part], sums, self.width);
+                        true
+                    });
                 }
-                _ => store_rows(problem, &self.runs, self.base, outputs, sums, self.width),
+                _ => store_rows(problem, &self.runs, self.base, &outputs[all], sums, self.width),
             }
         }
     }
 
-    /// Stores the sums of positions from `first` on, of which some have outputs outside.
-    fn store_border(&self, shared: &SharedStore, first: usize, outputs: &[isize], sums: &[T]) {
-        let Site { problem, spans, positions, .. } = *self.site;
-        positions.for_each_run(first..first + outputs.len(), |run, index, along| {
-            let rows = run.start - first..run.end - first;
-            let are_inside = |(axis, &at): (usize, &i64)| {
-                axis == along || shared.inside[axis].contains(&Span { first: at, count: 1 })
-            };
-            let inside =
-                if index.iter().enumerate().all(are_inside) { shared.inside[along] } else { Span::EMPTY };
-            let inside = inside.intersect(&Span { first: index[along], count: rows.len() });
-            // Together those inside; what is before and behind them, one by one.
-            let before = (inside.first - index[along]).clamp(0, rows.len() as i64) as usize;
-            let (begin, end) = (rows.start + before, rows.start + before + inside.count);
-            if inside.count > 0 {
-                let sums = &sums[begin * self.width..];
-                store_rows(problem, &self.runs, self.base, &outputs[begin..end], sums, self.width);
-            }
-            let mut index: Vec<i64> = index.iter().zip(spans).map(|(at, span)| span.first + at).collect();
-            let first_index = index[along];
-            for row in (rows.start..begin).chain(end..rows.end) {
-                index[along] = first_index + (row - rows.start) as i64;
-                let sums = &sums[row * self.width..][..self.width];
-                let base = self.base + outputs[row];
-                store_border_row(problem, self.member, &shared.pieces, base, &index, sums);
+    /// Visits some positions, those together that have the same outputs inside, with the columns of these, as long as `visit` wants
+    /// to go on. Returns whether it did to the end.
+    pub(super) fn for_each_part(
+        &self,
+        positions: Range<usize>,
+        mut visit: impl FnMut(Range<usize>, &[Run]) -> bool,
+    ) -> bool {
+        let Some(shared) = &self.shared else { return visit(positions, &self.runs) };
+        let mut goes_on = true;
+        self.site.positions.for_each_run(positions, |run, index, along| {
+            let inside = shared.inside[along].intersect(&Span { first: index[along], count: run.len() });
+            let before = (inside.first - index[along]).clamp(0, run.len() as i64) as usize;
+            let (begin, end) = (run.start + before, run.start + before + inside.count);
+            let alone = |position: usize| position..position + 1;
+            let together = Some(begin..end).filter(|together| !together.is_empty());
+            let parts = (run.start..begin).map(alone).chain(together).chain((end..run.end).map(alone));
+            for part in parts {
+                let steps = (part.start - run.start) as i64;
+                let at = |axis: usize| index[axis] + if axis == along { steps } else { 0 };
+                goes_on = goes_on && shared.with_runs_at(self, at, |runs| visit(part, runs));
             }
         });
+        goes_on
     }
-}
 
-impl<T: Real> PositionStore<'_, T> {
-    /// Where kernels can write rows of columns from: none unless channels are side by side.
-    pub(super) fn targets(&self) -> Option<impl Iterator<Item = (Range<usize>, RowsTarget<'_>)>> {
+    /// Where kernels can write rows of the columns of some runs from: nowhere unless channels are side by side.
+    pub(super) fn targets<'r>(
+        &'r self,
+        runs: &'r [Run],
+    ) -> Option<impl Iterator<Item = (Range<usize>, RowsTarget<'r>)>> {
         let output = T::as_f32_output(self.site.problem.y)?;
         let fits = |run: &Run| run.stride == 1 && run.len <= FINISHED_COLUMNS;
         let target = move |run: &Run| {
@@ -149,7 +147,12 @@ impl<T: Real> PositionStore<'_, T> {
                 RowsTarget { output, first: self.base + run.offset, stream: self.site.problem.stream };
             (run.column..run.column + run.len, target)
         };
-        self.runs.iter().all(fits).then(|| self.runs.iter().map(target))
+        runs.iter().all(fits).then(|| runs.iter().map(target))
+    }
+
+    /// The runs of positions whose outputs are all inside.
+    pub(super) fn runs(&self) -> &[Run] {
+        &self.runs
     }
 }
 
@@ -195,71 +198,102 @@ fn store_rows<T: Real>(
     }
 }
 
-/// Stores a row of shared panels where some of the phases may lie outside the output.
-fn store_border_row<T: Real>(
-    problem: &Problem<'_, T>,
-    member: &Member,
-    pieces: &[Piece],
-    base: isize,
-    index: &[i64],
-    sums: &[T],
-) {
-    let is_inside = |piece: &&Piece| {
-        problem.axes[1..].iter().enumerate().all(|(axis, of)| {
-            let q = member.spans[axis + 1].first + index[axis + 1];
-            (0..of.output as i64).contains(&of.output_at(q, piece.residues[axis]))
-        })
-    };
-    let store = |run: Run| {
-        // SAFETY: as in `store_rows`.
-        unsafe { problem.y.write(base + run.offset, run.stride, &sums[run.column..][..run.len]) };
-    };
-    let mut pending: Option<Run> = None;
-    for piece in pieces.iter().filter(is_inside) {
-        let joined = pending.as_ref().and_then(|run| run.joined(&piece.run));
-        if let (None, Some(run)) = (joined, pending) {
-            store(run);
-        }
-        pending = joined.or(Some(piece.run));
-    }
-    pending.into_iter().for_each(store);
-}
-
 /// What is known of a panel that several phases share.
-struct SharedStore {
-    pieces: Vec<Piece>,
+struct SharedStore<'a> {
+    segments: &'a [Segment],
+    /// Where each of them goes.
+    pieces: Vec<Run>,
     /// Per axis, between which indices of the task all outputs are inside.
     inside: Vec<Span>,
+    /// Per segment and axis, the last one first, the residues of its phase. Found when somebody asks.
+    residues: OnceCell<Vec<usize>>,
+    /// The last few borders that somebody asked for.
+    borders: RefCell<Vec<Border>>,
 }
 
-/// Columns of a panel that belong to one phase.
-struct Piece {
-    run: Run,
-    /// Of its phase, per spatial axis.
-    residues: Vec<usize>,
+/// Positions that have the same outputs inside.
+struct Border {
+    /// Per axis, the index, if some outputs are outside there.
+    at: Vec<Option<i64>>,
+    /// What is inside.
+    runs: Vec<Run>,
 }
 
-impl SharedStore {
-    fn new<T: Real>(site: &Site<'_, T>, member: &Member, segments: &[Segment]) -> Self {
-        let problem = site.problem;
-        let piece = |segment: &Segment| {
-            let phase = problem.filter.phase(segment.phase);
-            let residues: Vec<usize> = phase.iter().map(|phase| phase.residue).collect();
-            let distances = residues.iter().zip(&problem.axes[1..]);
-            let to_phase: isize = distances.map(|(&residue, axis)| residue as isize * axis.y_stride).sum();
-            let of_channels = Run::of(problem, segment);
-            Piece { run: Run { offset: of_channels.offset + to_phase, ..of_channels }, residues }
-        };
-        let inside = problem.axes.iter().enumerate().map(|(axis, of)| {
+/// Borders that are kept: along a row of positions, they come in turns.
+const KEPT_BORDERS: usize = 4;
+
+impl<'a> SharedStore<'a> {
+    fn new<T: Real>(site: &Site<'_, T>, member: &Member, segments: &'a [Segment]) -> Self {
+        let inside = site.problem.axes.iter().enumerate().map(|(axis, of)| {
             let Span { first, count } = member.inside(axis, of);
             Span { first: first - site.spans[axis].first, count }
         });
-        SharedStore { pieces: segments.iter().map(piece).collect(), inside: inside.collect() }
+        SharedStore {
+            segments,
+            pieces: segments.iter().map(|segment| Run::of(site.problem, segment)).collect(),
+            inside: inside.collect(),
+            residues: OnceCell::new(),
+            borders: RefCell::default(),
+        }
     }
 
     /// Whether all outputs of all positions lie inside the output.
     fn is_interior(&self, extent: &[Span]) -> bool {
         self.inside.iter().zip(extent).all(|(inside, extent)| inside.contains(extent))
+    }
+
+    /// Gives `visit` the runs that are inside at an index of every axis.
+    fn with_runs_at<T: Real, R>(
+        &self,
+        store: &PositionStore<'_, T>,
+        at: impl Fn(usize) -> i64,
+        visit: impl FnOnce(&[Run]) -> R,
+    ) -> R {
+        let border = |axis: usize| {
+            let index = Span { first: at(axis), count: 1 };
+            (!self.inside[axis].contains(&index)).then_some(index.first)
+        };
+        let axes = 0..self.inside.len();
+        if axes.clone().all(|axis| border(axis).is_none()) {
+            return visit(&store.runs);
+        }
+        let mut borders = self.borders.borrow_mut();
+        let known = borders.iter().position(|known| axes.clone().all(|axis| known.at[axis] == border(axis)));
+        let number = known.unwrap_or_else(|| {
+            if borders.len() == KEPT_BORDERS {
+                borders.clear();
+            }
+            let runs = self.runs_at(store, border);
+            borders.push(Border { at: axes.map(border).collect(), runs });
+            borders.len() - 1
+        });
+        visit(&borders[number].runs)
+    }
+
+    /// The runs that are inside at some border, given per axis the index if some outputs are outside there.
+    fn runs_at<T: Real>(
+        &self,
+        store: &PositionStore<'_, T>,
+        border: impl Fn(usize) -> Option<i64>,
+    ) -> Vec<Run> {
+        let Site { problem, spans, .. } = *store.site;
+        let residues = self.residues.get_or_init(|| {
+            let of_segment = |segment: &Segment| problem.filter.phase_from_last(segment.phase);
+            self.segments.iter().flat_map(of_segment).map(|phase| phase.residue).collect()
+        });
+        let spatial = problem.axes.len() - 1;
+        // Of an axis with outputs outside, its place among the residues, and which of these are inside.
+        let inside = |axis: usize| {
+            let q = store.member.spans[axis].first + spans[axis].first + border(axis)?;
+            let first = problem.axes[axis].output_at(q, 0);
+            Some((spatial - axis, -first..problem.axes[axis].output as i64 - first))
+        };
+        let inside: Vec<(usize, Range<i64>)> = (1..=spatial).filter_map(inside).collect();
+        let are_inside = |(_, residues): &(&Run, &[usize])| {
+            inside.iter().all(|(place, inside)| inside.contains(&(residues[*place] as i64)))
+        };
+        let pieces = self.pieces.iter().zip(residues.chunks_exact(spatial)).filter(are_inside);
+        joined(pieces.map(|(run, _)| *run))
     }
 }
 
@@ -281,8 +315,10 @@ fn joined(all: impl Iterator<Item = Run>) -> Vec<Run> {
 impl Run {
     /// The channels of one phase.
     fn of<T: Real>(problem: &Problem<'_, T>, segment: &Segment) -> Self {
+        let phases = problem.filter.phase_from_last(segment.phase).zip(problem.axes.iter().rev());
+        let to_phase: isize = phases.map(|(phase, axis)| phase.residue as isize * axis.y_stride).sum();
         let stride = problem.y_channel_stride;
-        let offset = segment.first_channel as isize * stride;
+        let offset = to_phase + segment.first_channel as isize * stride;
         Run { column: segment.column, len: segment.channels, offset, stride }
     }
 

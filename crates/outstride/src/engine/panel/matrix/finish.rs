@@ -13,7 +13,7 @@ use super::super::super::problem::Problem;
 use super::super::bundle::Member;
 use super::super::exact::Exact;
 use super::super::planes::{TurnedRows, TurnedWrite};
-use super::super::store::PositionStore;
+use super::super::store::{PositionStore, Run};
 use super::super::sums::{PanelGroup, Prepared};
 use super::{Grain, MatrixSums, RowBlocks, Rows, row_tiles};
 use crate::aligned::LINE;
@@ -206,21 +206,32 @@ impl<T: Real> MatrixSums<'_, T> {
         prepared: &Prepared<'_, T>,
         out: &[T],
     ) -> bool {
-        let (Some(sums), Some(mut ways)) = (T::as_f32(out), self.ways(store, prepared)) else { return false };
-        let outputs = rows.outputs(self.site.positions.outputs(), self.session);
-        // SAFETY: the rows of a block are among its sums. Each output belongs to one position of one phase, and each task has
-        // its own positions and panels, and settles what it streams.
-        let finish = |way: OnTheWay<'_>| unsafe {
-            way.finish(self.session, &way.rows(sums.as_ptr(), None, rows.rows, outputs))
+        let Some(sums) = T::as_f32(out) else { return false };
+        let finish = |runs: &[Run], rows: &[u16], outputs: (&[isize], (isize, isize))| {
+            // SAFETY: the rows of a block are among its sums. Each output belongs to one position of one phase, and each task has
+            // its own positions and panels, and settles what it streams.
+            let finish = |way: OnTheWay<'_>| unsafe {
+                way.finish(self.session, &way.rows(sums.as_ptr(), None, rows, outputs))
+            };
+            self.ways(store, runs, prepared).is_some_and(|mut ways| ways.all(finish))
         };
-        rows.is_interior && ways.all(finish)
+        let outputs = self.site.positions.outputs();
+        if rows.is_interior {
+            return finish(store.runs(), rows.rows, rows.outputs(outputs, self.session));
+        }
+        let first = rows.positions().start;
+        store.for_each_part(rows.positions(), |part, runs| {
+            let outputs = &outputs[part.clone()];
+            let rows = &rows.rows[part.start - first..part.end - first];
+            finish(runs, rows, (outputs, self.session.range_of(outputs)))
+        })
     }
 
-    /// How the sums of a panel are finished and stored in one pass each, where all outputs are inside; not at all if there may be
-    /// more to do.
+    /// How some columns of the sums of a panel are finished and stored in one pass each; not at all if there may be more to do.
     pub(super) fn ways<'w>(
         &self,
         store: &'w PositionStore<'w, T>,
+        runs: &'w [Run],
         prepared: &'w Prepared<'_, T>,
     ) -> Option<impl Iterator<Item = OnTheWay<'w>>> {
         let finish = &self.site.problem.finish;
@@ -241,7 +252,7 @@ impl<T: Real> MatrixSums<'_, T> {
             };
             OnTheWay { columns, target, how }
         };
-        Some(store.targets()?.map(way))
+        Some(store.targets(runs)?.map(way))
     }
 
     /// Those of integers that tiles of bytes left.

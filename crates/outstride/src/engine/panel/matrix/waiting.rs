@@ -67,7 +67,8 @@ impl<T: Real> MatrixSums<'_, T> {
     /// Puts jobs together that follow each other.
     pub(super) fn units<'a>(&self, jobs: &[Job<'a, T>]) -> Vec<Unit<'a>> {
         let single = |job: &Job<'a, T>| {
-            let mut ways = self.ways(job.store?, job.prepared)?;
+            let store = job.store?;
+            let mut ways = self.ways(store, store.runs(), job.prepared)?;
             ways.next().filter(|_| ways.next().is_none())
         };
         let mut ways: Vec<Option<OnTheWay<'a>>> = jobs.iter().map(single).collect();
