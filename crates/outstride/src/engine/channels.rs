@@ -229,6 +229,11 @@ pub(crate) fn copy_row<T: Real>(
 ) {
     let stride = problem.axes[problem.axes.len() - 1].x_stride;
     if problem.x_channel_stride == 1 {
+        // Positions that follow each other here and there are a single run.
+        if stride == pitch as isize && pitch == distances.len() {
+            problem.x.read_run(from, &mut target[..count * pitch]);
+            return;
+        }
         for position in 0..count {
             let channels = &mut target[position * pitch..][..distances.len()];
             problem.x.read_run(from + position as isize * stride, channels);
