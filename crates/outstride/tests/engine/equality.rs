@@ -101,6 +101,22 @@ fn large_batches_equal_the_reference() {
     }
 }
 
+/// With more weights than threads pass over together: they share the phases out.
+#[test]
+fn layers_of_many_phases_equal_the_reference() {
+    let mut numbers = Numbers(0xfc8);
+    for (stride, input, channels) in [(16, 5, 21), (8, 6, 40), (16, 3, 4)] {
+        for channels_first in [true, false] {
+            let mut layer = Layer::draw(&mut numbers, 0);
+            layer.channels_first = channels_first;
+            layer.become_many_phases(stride, input, channels);
+            check::<f32>(&mut numbers, &layer, None);
+            check::<bf16>(&mut numbers, &layer, None);
+            check::<f32>(&mut numbers, &layer, Some(f64::NAN));
+        }
+    }
+}
+
 #[test]
 fn non_finite_values_stay_where_they_belong() {
     let mut numbers = Numbers(0xface);

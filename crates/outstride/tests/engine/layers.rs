@@ -253,6 +253,25 @@ impl Layer {
         }
     }
 
+    /// Turns the layer into one whose taps reach twice as far as its stride, as those of segmentation networks do: most of its
+    /// positions are at a border, where it crops some of the outputs.
+    pub(crate) fn become_many_phases(&mut self, stride: usize, input: usize, channels: usize) {
+        let (pad_begin, pad_end) = (stride / 2 - 1, stride / 2 + 2);
+        let output = (input + 1) * stride - pad_begin - pad_end;
+        let axis =
+            Axis { input, kernel: 2 * stride, stride, dilation: 1, output, pad_begin: pad_begin as i64 };
+        *self = Layer {
+            batch: 1,
+            groups: 1,
+            in_channels: channels,
+            out_channels: channels,
+            axes: vec![axis; 2],
+            output_padding: vec![0; 2],
+            pads_end: vec![pad_end as i64; 2],
+            channels_first: self.channels_first,
+        };
+    }
+
     pub(crate) fn geometry(&self) -> Geometry {
         Geometry::new(self.batch, self.groups, self.in_channels, self.out_channels, self.axes.clone())
             .unwrap()
