@@ -1,6 +1,7 @@
 //! Storing sums into channels-first outputs: sums hold one value per channel and position, whereas memory wants runs of
 //! positions per channel, those of all phases of the last axis in turns.
 
+use std::cell::Ref;
 use std::ops::Range;
 
 use outstride_kernels::Real;
@@ -10,6 +11,7 @@ use super::super::axis::Span;
 use super::super::channels::position_strides;
 use super::super::panels::Segment;
 use super::super::problem::Problem;
+use super::bundle::Member;
 use super::panels_of;
 use super::rows::Positions;
 use super::run::Site;
@@ -59,19 +61,22 @@ pub(super) struct Stretches {
     firsts: Vec<usize>,
     /// Between positions of a stretch.
     number_stride: usize,
-    /// What the distances are for, by rising output within a position.
+}
+
+/// Where the sums of all stretches lie. Most tasks have the same, so that it is kept with their positions.
+#[derive(Debug, Default)]
+pub(super) struct LaidOut {
+    /// By rising output within a position.
     turns: Vec<Turn>,
-    /// The same: columns of the panel.
-    width: usize,
+    /// From tile to tile, and from row to row.
+    pitches: (usize, usize),
     /// Per stretch and output, where its sum lies from that of the first turn's first column.
     distances: Vec<isize>,
 }
 
 /// One of the outputs that follow each other in turns.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug, PartialEq)]
 struct Turn {
-    /// At the first position of a stretch, whether it is there or not.
-    output: i64,
     /// Where its sums lie, from those of the first column that is stored.
     offset: isize,
     /// The positions of a stretch that have it.
@@ -96,21 +101,18 @@ impl Stretches {
             spans: spans.to_vec(),
             firsts: (0..rows).map(first).collect(),
             number_stride: number_strides[last],
-            turns: Vec::new(),
-            width: 0,
-            distances: Vec::new(),
         }
     }
 
-    /// The most bytes that they take at so many positions with so many turns, with what they are found by.
-    pub(super) fn most_bytes(positions: usize, turns: usize) -> usize {
-        // A first position, a place, and a distance for each turn.
-        positions * (2 + turns) * size_of::<usize>()
+    /// The most bytes that they take at so many positions, with what they are found by.
+    pub(super) fn most_bytes(positions: usize) -> usize {
+        // A first position, and a place.
+        positions * 2 * size_of::<usize>()
     }
 
     /// Stores the sums of all panels of a group by `write`, as long as it can. Returns whether it could.
     pub(super) fn store<T: Real>(
-        &mut self,
+        &self,
         site: &Site<'_, T>,
         panels: &PanelGroup<'_, T>,
         sums: &[T],
@@ -126,16 +128,12 @@ impl Stretches {
             // Where phases share a panel, those of the last axis are fastest.
             let in_turns = if shared { last.phases.len() } else { 1 };
             for phases in panels_of(filter).segments(prepared.panel).chunks(in_turns) {
-                self.lay_out(
-                    self.turns(site, panels, phases),
-                    positions,
-                    (panels.tile_len(), prepared.width()),
-                );
+                let (begin, turns) = self.turns(site, panels, phases);
+                let laid_out = self.lay_out(turns, positions, (panels.tile_len(), prepared.width()));
                 let columns = phases[0].column..phases[0].column + phases[0].channels;
                 let of_phases = filter.phase(phases[0].phase);
-                let first = problem.y_channel(group, phases[0].first_channel) + self.begin(last.stride);
-                let len = self.turns.iter().map(|turn| turn.there.len()).sum::<usize>();
-                for (row, distances) in self.distances.chunks_exact(len.max(1)).enumerate() {
+                let first = problem.y_channel(group, phases[0].first_channel) + begin;
+                for (row, distances) in laid_out.stretches().enumerate() {
                     let Some(target) = self.target(site, &of_phases, row) else { continue };
                     let (first, columns) = (first + target, columns.clone());
                     let rows = TurnedRows { prepared, sums, distances, columns, first };
@@ -151,50 +149,43 @@ impl Stretches {
         true
     }
 
-    /// The outputs that follow each other: of all members, or of phases that share a panel.
+    /// The outputs that follow each other, of all members or of phases that share a panel, and where along the last axis they begin.
     fn turns<T: Real>(
         &self,
         site: &Site<'_, T>,
         panels: &PanelGroup<'_, T>,
         phases: &[Segment],
-    ) -> Vec<Turn> {
+    ) -> (isize, Vec<Turn>) {
         let Site { problem, bundle, .. } = *site;
         let last = self.spans.len() - 1;
         let (of, along) = (&problem.axes[last], self.spans[last]);
-        let turn = |first: i64, residue: usize, offset: isize| {
+        // With the output at the first position of a stretch, whether it is there or not.
+        let turn = |first: i64, residue: usize, offset: usize| {
             let first = first + along.first;
-            let there = of.span(residue);
             let position = |q: i64| (q - first).clamp(0, along.count as i64) as usize;
-            let there = position(there.first)..position(there.end());
-            Turn { output: of.output_at(first, residue), offset, there }
+            let span = of.span(residue);
+            let there = position(span.first)..position(span.end());
+            (of.output_at(first, residue), Turn { offset: offset as isize, there })
         };
-        let mut turns: Vec<Turn> = match &bundle.members[..] {
+        let mut turns: Vec<(i64, Turn)> = match &bundle.members[..] {
             [member] if member.shared => {
-                let residue = |segment: &Segment| segment.phase % of.phases.len();
-                let offset = |segment: &Segment| (segment.column - phases[0].column) as isize;
-                let first = member.spans[last].first;
-                let turn = |segment| turn(first, of.phases[residue(segment)].residue, offset(segment));
-                phases.iter().map(turn).collect()
+                let of_phase = |segment: &Segment| {
+                    let residue = of.phases[segment.phase % of.phases.len()].residue;
+                    turn(member.spans[last].first, residue, segment.column - phases[0].column)
+                };
+                phases.iter().map(of_phase).collect()
             }
             members => {
-                let offset = |member: usize| panels.place(0, member, 0) as isize;
-                let of_member = members.iter().enumerate();
-                of_member
-                    .map(|(number, member)| {
-                        turn(member.spans[last].first, member.residues[last], offset(number))
-                    })
-                    .collect()
+                let of_member = |(number, member): (usize, &Member)| {
+                    turn(member.spans[last].first, member.residues[last], panels.place(0, number, 0))
+                };
+                members.iter().enumerate().map(of_member).collect()
             }
         };
-        turns.sort_by_key(|turn| turn.output);
-        turns
-    }
-
-    /// The first output of a stretch, along the last axis.
-    fn begin(&self, stride: i64) -> isize {
-        let there = self.turns.iter().filter(|turn| !turn.there.is_empty());
-        let outputs = there.map(|turn| turn.output + turn.there.start as i64 * stride);
-        outputs.min().unwrap_or(0) as isize
+        turns.sort_by_key(|&(output, _)| output);
+        let there = turns.iter().filter(|(_, turn)| !turn.there.is_empty());
+        let begins = there.map(|(output, turn)| output + turn.there.start as i64 * of.stride);
+        (begins.min().unwrap_or(0) as isize, turns.into_iter().map(|(_, turn)| turn).collect())
     }
 
     /// Where the outputs of a stretch begin, but for the last axis and the channel; nowhere if they are outside the output.
@@ -215,35 +206,67 @@ impl Stretches {
         Some(target)
     }
 
-    /// Finds the distances of turns, for panels of so many columns with tiles so far apart.
-    fn lay_out(&mut self, turns: Vec<Turn>, positions: &Positions, (tile_len, width): (usize, usize)) {
-        if self.width == width && self.turns == turns {
-            return;
+    /// Where the sums of turns lie, given how far tiles and their rows are apart.
+    fn lay_out<'p>(
+        &self,
+        turns: Vec<Turn>,
+        positions: &'p Positions,
+        pitches: (usize, usize),
+    ) -> Ref<'p, LaidOut> {
+        let kept = positions.laid_out();
+        if !kept.borrow().is_of(&turns, pitches) {
+            let places = positions.places(pitches.0, pitches.1);
+            let mut laid_out = kept.borrow_mut();
+            self.find_distances(&turns, &places, &mut laid_out.distances);
+            (laid_out.turns, laid_out.pitches) = (turns, pitches);
         }
-        let places = positions.places(tile_len, width);
+        kept.borrow()
+    }
+
+    /// Per stretch and output, where its sum lies, given where the rows of positions begin.
+    fn find_distances(&self, turns: &[Turn], places: &[isize], distances: &mut Vec<isize>) {
         let count = self.spans[self.spans.len() - 1].count;
         // Positions that have all turns; before and behind them are some that have not.
         let begin = turns.iter().map(|turn| turn.there.start).max().unwrap_or(0);
         let end = turns.iter().map(|turn| turn.there.end).min().unwrap_or(0).max(begin);
-        let len = turns.iter().map(|turn| turn.there.len()).sum::<usize>();
-        self.distances.clear();
-        self.distances.reserve_exact(self.firsts.len() * len);
+        distances.clear();
+        distances.reserve_exact(self.firsts.len() * outputs_of(turns));
         for &first in &self.firsts {
             let place = |position: usize| places[first + position * self.number_stride];
             let border = |position: usize| {
                 let there = turns.iter().filter(move |turn| turn.there.contains(&position));
                 there.map(move |turn| place(position) + turn.offset)
             };
-            self.distances.extend((0..begin).flat_map(border));
-            let at = self.distances.len();
-            self.distances.resize(at + (end - begin) * turns.len(), 0);
-            let all = self.distances[at..].chunks_exact_mut(turns.len().max(1));
+            distances.extend((0..begin).flat_map(border));
+            let at = distances.len();
+            distances.resize(at + (end - begin) * turns.len(), 0);
+            let all = distances[at..].chunks_exact_mut(turns.len().max(1));
             for (distances, position) in all.zip(begin..) {
                 let place = place(position);
-                distances.iter_mut().zip(&turns).for_each(|(distance, turn)| *distance = place + turn.offset);
+                distances.iter_mut().zip(turns).for_each(|(distance, turn)| *distance = place + turn.offset);
             }
-            self.distances.extend((end..count).flat_map(border));
+            distances.extend((end..count).flat_map(border));
         }
-        (self.width, self.turns) = (width, turns);
     }
+}
+
+impl LaidOut {
+    /// The most bytes of those of so many positions with so many turns.
+    pub(super) fn most_bytes(positions: usize, turns: usize) -> usize {
+        turns * (positions * size_of::<isize>() + size_of::<Turn>())
+    }
+
+    fn is_of(&self, turns: &[Turn], pitches: (usize, usize)) -> bool {
+        self.pitches == pitches && self.turns == turns
+    }
+
+    /// The distances of every stretch.
+    fn stretches(&self) -> impl Iterator<Item = &[isize]> {
+        self.distances.chunks_exact(outputs_of(&self.turns).max(1))
+    }
+}
+
+/// Outputs of a stretch.
+fn outputs_of(turns: &[Turn]) -> usize {
+    turns.iter().map(|turn| turn.there.len()).sum()
 }

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use super::super::axis::Span;
 use super::matrix::Blocks;
+use super::planes::LaidOut;
 
 /// The positions of a task, counted from its first one along every axis, numbered in the order of the rows of its tiles. Most tasks
 /// have the same.
@@ -24,6 +25,8 @@ pub(super) struct Positions {
     extents: OnceCell<Vec<Span>>,
     /// Blocks of two tiles, and of four.
     blocks: [OnceCell<Blocks>; 2],
+    /// Where the sums of stretches lie, if the last task stored such.
+    laid_out: RefCell<LaidOut>,
     /// What an index is written to, over and over: to ask for memory and give it back keeps stores waiting that are on their way.
     index: RefCell<Vec<i64>>,
 }
@@ -81,15 +84,22 @@ impl KeptPositions {
         &self.0[0]
     }
 
-    /// The most bytes that they take, if tasks have so many shapes, each of at most so many positions, in so many pieces and along
-    /// so many axes.
-    pub(super) fn most_bytes(shapes: usize, positions: usize, pieces: usize, axes: usize) -> usize {
+    /// The most bytes that they take, if tasks have so many shapes, each of at most so many positions, in so many pieces, along so
+    /// many axes and with outputs in so many turns.
+    pub(super) fn most_bytes(
+        shapes: usize,
+        positions: usize,
+        pieces: usize,
+        axes: usize,
+        turns: usize,
+    ) -> usize {
         let indices = axes * size_of::<i64>();
         let distances = 2 * size_of::<isize>();
         let of_position = indices + distances + Blocks::position_bytes();
         let extents = axes * size_of::<Span>();
         let of_piece = size_of::<Piece>() + size_of::<isize>() + extents + Blocks::tile_bytes(axes);
-        shapes.min(Self::MOST) * (positions * of_position + pieces * of_piece)
+        let laid_out = LaidOut::most_bytes(positions, turns);
+        shapes.min(Self::MOST) * (positions * of_position + pieces * of_piece + laid_out)
     }
 }
 
@@ -103,6 +113,7 @@ impl Positions {
             outputs: OnceCell::new(),
             extents: OnceCell::new(),
             blocks: Default::default(),
+            laid_out: RefCell::default(),
             index: RefCell::default(),
             layout,
         };
@@ -236,6 +247,10 @@ impl Positions {
 
     pub(super) fn tiles(&self) -> usize {
         self.pieces.last().map_or(0, |piece| piece.tile + 1)
+    }
+
+    pub(super) fn laid_out(&self) -> &RefCell<LaidOut> {
+        &self.laid_out
     }
 
     /// Per position, where its row begins among sums of so many columns, in tiles so far apart.

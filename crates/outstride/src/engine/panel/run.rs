@@ -237,13 +237,13 @@ impl PanelPlan {
 /// Stores sums that wait for others of their runs, by `write` as long as it can. Returns whether it could.
 fn store_planes<T: Real>(
     site: &Site<'_, T>,
-    stretches: &mut Option<Stretches>,
+    stretches: &Option<Stretches>,
     panels: &PanelGroup<'_, T>,
     sums: &[T],
     write: &impl TurnedWrite<T>,
 ) -> bool {
     // Without stretches, they were stored as soon as they were complete.
-    stretches.as_mut().is_none_or(|stretches| stretches.store(site, panels, sums, write))
+    stretches.as_ref().is_none_or(|stretches| stretches.store(site, panels, sums, write))
 }
 
 /// The part of a box that a bundle has positions in.

@@ -71,8 +71,8 @@ impl PanelPlan {
     ) -> usize {
         let positions = positions_in(spans);
         let members = self.bundles.iter().map(|bundle| bundle.members.len()).max().unwrap_or(1);
-        let in_turns = axes.last().map_or(1, |axis| axis.phases.len());
-        let stores = if self.stores_planes() { Stretches::most_bytes(positions, in_turns) } else { 0 };
+        let in_turns = axes.last().filter(|_| self.stores_planes()).map_or(0, |axis| axis.phases.len());
+        let stores = if self.stores_planes() { Stretches::most_bytes(positions) } else { 0 };
         let rows = self.tile_rows(filter);
         let (pieces, of_positions) = match self.arithmetic {
             Arithmetic::Vectors => (positions.div_ceil(rows), 0),
@@ -103,6 +103,9 @@ impl PanelPlan {
         counts.sort_unstable();
         counts.dedup();
         let shapes = counts.len() * self.boxes.shapes();
-        KeptPositions::most_bytes(shapes, positions, pieces, spans.len()) + stores + of_positions + of_panels
+        KeptPositions::most_bytes(shapes, positions, pieces, spans.len(), in_turns)
+            + stores
+            + of_positions
+            + of_panels
     }
 }
