@@ -27,6 +27,14 @@ impl Multiplier {
         }
     }
 
+    /// What it costs to store an output by itself, far from the next one, in terms of weights that are multiplied.
+    fn cost_of_single_output(self) -> f64 {
+        match self {
+            Multiplier::Tiles(grain) => 3000.0 / grain.products(),
+            Multiplier::Vectors => 300.0,
+        }
+    }
+
     /// What products of ten vectors cost in panels of a single one, in terms of one vector in wider panels: a row's input is loaded
     /// for half as many. Whole numbers, so that what costs the same is known to.
     fn cost_of_ten_narrow(self) -> usize {
@@ -45,6 +53,9 @@ pub(crate) enum Form {
     /// `[kernel element][group]`: one input and one output channel per group.
     Depthwise,
 }
+
+/// The most phases of the last axis whose sums wait for each other, to be stored as rows of channels-first outputs.
+pub(crate) const MOST_PHASES_OF_ROWS: usize = 32;
 
 /// The panels of one group.
 #[derive(Debug, Default, PartialEq)]
@@ -139,6 +150,14 @@ impl Panels {
         self.segments.iter().all(|segment| segment.channels == 1)
     }
 
+    /// Whether sums become channels-first outputs one by one: neither runs nor rows of as many phases as there are along the last axis.
+    fn are_scattered(&self, phases: usize) -> bool {
+        if self.share_phases() {
+            return !self.hold_runs() && !self.hold_rows(phases);
+        }
+        phases > MOST_PHASES_OF_ROWS
+    }
+
     /// Segments of the panel that has most.
     pub(crate) fn most_segments(&self) -> usize {
         self.panels.iter().map(|panel| panel.segments.len()).max().unwrap_or(0)
@@ -206,7 +225,12 @@ fn choose_panels(call: &FilterCall, phases: &[Vec<Phase>], lanes: usize, multipl
     let are_long = phases.last().is_some_and(|last| 3 * last.len() > 2 * lanes);
     let candidates = |merged: usize| {
         let inner: usize = phases[phases.len() - merged..].iter().map(Vec::len).product();
-        let of_all_phases = if call.channels_last { 0 } else { 2 * lanes / inner.max(1) };
+        let of_all_phases = match 2 * lanes / inner.max(1) {
+            _ if call.channels_last => 0,
+            // Of more phases than columns, runs of a channel fill panels as well.
+            0 if merged == 1 => 1,
+            channels => channels,
+        };
         let for_rows = (of_all_phases > 0).then(|| with(merged, of_all_phases, merged > 0 && are_long));
         for_rows.into_iter().chain([with(merged, out_channels, false)])
     };
@@ -222,6 +246,11 @@ fn choose_panels(call: &FilterCall, phases: &[Vec<Phase>], lanes: usize, multipl
             panel.weights(in_channels.max(1), lanes).saturating_mul(cost)
         };
         let all = panels.panels.iter().map(products).fold(0, usize::saturating_add) as f64;
+        let last = phases.last().map_or(1, Vec::len);
+        if !call.channels_last && panels.are_scattered(last) {
+            let outputs: f64 = panels.segments.iter().map(|segment| segment.channels as f64).sum();
+            return all + 10.0 * outputs * multiplier.cost_of_single_output();
+        }
         if panels.share_phases() { cost_of_shared * all } else { all }
     };
     (0..=phases.len()).flat_map(candidates).min_by(|a, b| cost(a).total_cmp(&cost(b))).unwrap_or_default()
@@ -347,6 +376,21 @@ mod tests {
     fn channels_first_panels_stay_narrow_rather_than_hold_parts_of_rows() {
         assert!(!panels(16, 3, false, Multiplier::Vectors).share_phases());
         assert!(panels(16, 3, true, Multiplier::Vectors).share_phases());
+    }
+
+    #[test]
+    fn channels_first_outputs_are_not_stored_one_by_one() {
+        for multiplier in [Multiplier::Vectors, TILES] {
+            for (out_channels, stride) in
+                [(21, 8), (12, 8), (19, 4), (64, 20), (40, 24), (5, 32), (2, 40), (64, 48)]
+            {
+                let panels = panels(out_channels, stride, false, multiplier);
+                assert!(
+                    !panels.are_scattered(stride),
+                    "{out_channels} channels, stride {stride}, {multiplier:?}"
+                );
+            }
+        }
     }
 
     #[test]

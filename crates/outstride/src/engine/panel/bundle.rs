@@ -9,9 +9,9 @@ use outstride_kernels::Real;
 
 use super::super::axis::{EngineAxis, Span, meeting};
 use super::super::pack::PackedFilter;
-use super::super::panels::Panels;
+use super::super::panels::{MOST_PHASES_OF_ROWS, Panels};
 
-/// The most phases that are stored together.
+/// The most phases that are computed together because they read nearly the same.
 const MAX_MEMBERS: usize = 16;
 
 /// Members whose outputs are stored together.
@@ -87,7 +87,8 @@ pub(super) fn rows_of_phases<T: Real>(
 ) -> Option<Vec<Bundle>> {
     let last = axes.last()?;
     let inner = last.phases.len();
-    if panels.share_phases() || !last.is_covered() || inner > MAX_MEMBERS || panels.panels.is_empty() {
+    if panels.share_phases() || !last.is_covered() || inner > MOST_PHASES_OF_ROWS || panels.panels.is_empty()
+    {
         return None;
     }
     let members = members(axes, filter, panels);
