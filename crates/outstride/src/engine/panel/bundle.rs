@@ -73,6 +73,11 @@ impl Bundle {
         self.members[0].panels.len()
     }
 
+    /// The same of all members together.
+    pub(super) fn jobs(&self) -> usize {
+        self.members.len() * self.panels()
+    }
+
     fn new(members: Vec<Member>) -> Self {
         let longest = |axis: usize| members.iter().map(|member| member.spans[axis].count).max().unwrap_or(0);
         Bundle { counts: (0..members[0].spans.len()).map(longest).collect(), members }

@@ -84,8 +84,9 @@ impl PanelPlan {
             }
         };
         let mut shares = panels.div_ceil(self.panels_of_lines);
-        // Many phases of few panels.
-        let by_bundles = !are_enough(shares) && are_enough(self.bundles.len());
+        // Many phases of few panels, if there are as many of them in every bundle.
+        let are_even = self.bundles.windows(2).all(|pair| pair[0].jobs() == pair[1].jobs());
+        let by_bundles = !are_enough(shares) && are_even && are_enough(self.bundles.len());
         if by_bundles {
             shares = self.bundles.len();
         }

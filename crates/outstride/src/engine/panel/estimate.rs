@@ -58,8 +58,7 @@ impl PanelPlan {
 
     /// How often the sums of a panel are computed, each time with lists of its own: those of every box and phase.
     pub(crate) fn jobs<T: Real>(&self, filter: &PackedFilter<T>) -> usize {
-        let of_bundle = |bundle: &Bundle| bundle.members.len() * bundle.panels();
-        let of_box: usize = self.bundles.iter().map(of_bundle).sum();
+        let of_box: usize = self.bundles.iter().map(Bundle::jobs).sum();
         of_box.saturating_mul(self.boxes.len()).saturating_mul(filter.groups)
     }
 
