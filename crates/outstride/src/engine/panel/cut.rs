@@ -48,6 +48,10 @@ const WINOGRAD_SUM_BYTES: usize = 1 << 20;
 /// Where all weights take more than this, threads share them out rather than each passing over all of them.
 const SHARED_WEIGHT_BYTES: usize = 1 << 20;
 
+/// How many times as large as the input all weights are, at least, where threads share out bundles of phases: with each of them, the
+/// input is copied once more.
+const TIMES_THE_INPUT: usize = 4;
+
 impl PanelPlan {
     /// Cuts the positions into boxes, and the panels into parts where there are too few boxes.
     pub(super) fn cut<T: Real>(
@@ -73,20 +77,23 @@ impl PanelPlan {
         } else {
             of_line
         };
+        let bytes_of_position = match self.arithmetic {
+            Arithmetic::Tiles => filter.part_bytes(),
+            Arithmetic::Vectors | Arithmetic::Winograd => filter.in_channels * size_of::<T>(),
+        };
+        let input = self.input_positions(axes, &space).saturating_mul(bytes_of_position);
         let are_enough = |shares: usize| match self.arithmetic {
             Arithmetic::Vectors | Arithmetic::Winograd => {
                 weights > SHARED_WEIGHT_BYTES && shares >= for_splits.tasks()
             }
             // Boxes mean passes over the weights, and parts of the panels mean copies of the input: the larger is shared out.
-            Arithmetic::Tiles => {
-                let input = self.input_positions(axes, &space).saturating_mul(filter.part_bytes());
-                weights > input && (shares >= 2 * threads || shares.is_multiple_of(threads))
-            }
+            Arithmetic::Tiles => weights > input && (shares >= 2 * threads || shares.is_multiple_of(threads)),
         };
         let mut shares = panels.div_ceil(self.panels_of_lines);
-        // Many phases of few panels, if there are as many of them in every bundle.
+        // Many phases of few panels, as many in every bundle, that are much more than the input.
         let are_even = self.bundles.windows(2).all(|pair| pair[0].jobs() == pair[1].jobs());
-        let by_bundles = !are_enough(shares) && are_even && are_enough(self.bundles.len());
+        let suits_bundles = are_even && weights / TIMES_THE_INPUT > input;
+        let by_bundles = suits_bundles && !are_enough(shares) && are_enough(self.bundles.len());
         if by_bundles {
             shares = self.bundles.len();
         }
