@@ -75,10 +75,17 @@ macro_rules! storage_of {
         }
 
         unsafe fn fill(value: T, count: usize, target: *mut u8, stride: isize) {
-            let value = <$simd as Convert<Q>>::scalar_to(value);
-            for index in 0..count {
-                // SAFETY: the caller vouches for the elements.
-                unsafe { target.cast::<Q>().offset(index as isize * stride).write(value) };
+            let (value, target) = (<$simd as Convert<Q>>::scalar_to(value), target.cast::<Q>());
+            // SAFETY: the caller vouches for the elements.
+            unsafe {
+                if stride == 1 {
+                    // The compiler makes vectors of this.
+                    (0..count).for_each(|index| target.add(index).write(value));
+                    return;
+                }
+                for index in 0..count {
+                    target.offset(index as isize * stride).write(value);
+                }
             }
         }
 

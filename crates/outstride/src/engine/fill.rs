@@ -3,53 +3,119 @@
 use outstride_kernels::{Output, Real};
 
 use super::axis::EngineAxis;
+use crate::parallel::Executor;
 
-/// Writes the bias to every output whose residue along some axis has no phase.
-///
-/// # Safety
-///
-/// No other thread may write these elements at the same time.
-pub(crate) unsafe fn fill_uncovered<T: Real>(
-    axes: &[EngineAxis<'_>],
-    y: &Output<'_, T>,
-    y_offset: usize,
-    y_channel_stride: isize,
-    bias: &[T],
-) {
-    if axes.iter().all(EngineAxis::is_covered) {
-        return;
+/// Fewer elements than that are written sooner than threads are asked to.
+const WORTHWHILE_ELEMENTS: usize = 1 << 16;
+
+/// Elements of the bias of channels side by side that are written at once, if they follow each other.
+const ROW: usize = 1 << 11;
+
+/// Residues of a row without a phase that are rather written as one run for every position than as one for each of them.
+const LONG_GAP: i64 = 16;
+
+/// What is written where no tap reaches.
+pub(crate) struct Fill<'a, T: 'static> {
+    y: &'a Output<'a, T>,
+    channel_stride: isize,
+    bias: &'a [T],
+    /// Of channels side by side, the bias of as many positions as a row has room for; otherwise none.
+    row: Vec<T>,
+}
+
+/// Which outputs are filled.
+#[derive(Clone, Copy)]
+enum Filled {
+    /// Those whose residue along some axis has no phase.
+    Uncovered,
+    All,
+}
+
+impl<'a, T: Real> Fill<'a, T> {
+    pub(crate) fn new(y: &'a Output<'a, T>, channel_stride: isize, bias: &'a [T]) -> Self {
+        let are_side_by_side = channel_stride == 1 && bias.len() > 1;
+        let positions = if are_side_by_side { (ROW / bias.len()).max(1) } else { 0 };
+        Fill { y, channel_stride, bias, row: bias.repeat(positions) }
     }
-    for (channel, &value) in bias.iter().enumerate() {
-        let base = y_offset as isize + channel as isize * y_channel_stride;
-        // SAFETY: handed on from the caller.
-        unsafe { fill_axis(axes, y, base, value) };
+
+    /// Writes the bias to every output whose residue along some axis has no phase, given where channel 0 of all axes' first outputs
+    /// lies.
+    ///
+    /// # Safety
+    ///
+    /// Nobody else may write these elements at the same time.
+    pub(crate) unsafe fn uncovered(&self, axes: &[EngineAxis<'_>], offset: usize, executor: &dyn Executor) {
+        if !axes.iter().all(EngineAxis::is_covered) {
+            self.in_parts(axes, offset as isize, Filled::Uncovered, executor);
+        }
+    }
+
+    /// Writes the bias to every output, for inputs without elements.
+    ///
+    /// # Safety
+    ///
+    /// As [`uncovered`](Self::uncovered).
+    pub(crate) unsafe fn everything(&self, axes: &[EngineAxis<'_>], offset: usize, executor: &dyn Executor) {
+        self.in_parts(axes, offset as isize, Filled::All, executor);
+    }
+
+    /// Has every thread fill some of the outputs of the longest axis.
+    fn in_parts(&self, axes: &[EngineAxis<'_>], offset: isize, filled: Filled, executor: &dyn Executor) {
+        let elements = axes.iter().fold(self.bias.len(), |product, axis| product.saturating_mul(axis.output));
+        let along = (0..axes.len()).max_by_key(|&axis| axes[axis].output).unwrap_or(0);
+        let all = axes[along].output;
+        let tasks = if elements < WORTHWHILE_ELEMENTS { 1 } else { executor.threads().clamp(1, all.max(1)) };
+        let begin = |task: usize| (all as u128 * task as u128 / tasks as u128) as usize;
+        let task = |task: usize| {
+            let (first, end) = (begin(task), begin(task + 1));
+            let mut own = axes.to_vec();
+            // The same outputs, counted from another one.
+            own[along].output = end - first;
+            own[along].pad_begin += first as i64;
+            self.fill(&own, offset + first as isize * own[along].y_stride, filled);
+        };
+        if tasks == 1 { task(0) } else { executor.run(tasks, &task) }
+    }
+
+    fn fill(&self, axes: &[EngineAxis<'_>], offset: isize, filled: Filled) {
+        let visit = |offset: isize, write: &dyn Fn(isize, isize, usize)| match filled {
+            Filled::Uncovered => visit_uncovered(axes, offset, write),
+            Filled::All => visit_all(axes, offset, write),
+        };
+        if !self.row.is_empty() {
+            visit(offset, &|first, stride, count| self.fill_channels(first, stride, count));
+            return;
+        }
+        for (channel, &value) in self.bias.iter().enumerate() {
+            let offset = offset + channel as isize * self.channel_stride;
+            // SAFETY: who made this vouches that nobody else writes these outputs, and each task has some of its own.
+            visit(offset, &|first, stride, count| unsafe { self.y.fill(first, stride, count, value) });
+        }
+    }
+
+    /// Fills all channels of so many outputs from one on, `stride` elements apart.
+    fn fill_channels(&self, first: isize, stride: isize, count: usize) {
+        let channels = self.bias.len();
+        if stride != channels as isize {
+            for output in 0..count as isize {
+                // SAFETY: as in `fill`.
+                unsafe { self.y.write(first + output * stride, 1, self.bias) };
+            }
+            return;
+        }
+        let mut done = 0;
+        while done < count * channels {
+            let len = self.row.len().min(count * channels - done);
+            // SAFETY: as in `fill`.
+            unsafe { self.y.write(first + done as isize, 1, &self.row[..len]) };
+            done += len;
+        }
     }
 }
 
-/// Writes the bias to every output, for inputs without elements.
-///
-/// # Safety
-///
-/// As [`fill_uncovered`].
-pub(crate) unsafe fn fill_everything<T: Real>(
-    axes: &[EngineAxis<'_>],
-    y: &Output<'_, T>,
-    y_offset: usize,
-    y_channel_stride: isize,
-    bias: &[T],
-) {
-    let [axis, inner @ ..] = axes else { return };
-    for (channel, &value) in bias.iter().enumerate() {
-        let base = y_offset as isize + channel as isize * y_channel_stride;
-        // SAFETY: handed on from the caller.
-        unsafe { fill_all(0, axis.output as i64, axis.y_stride, inner, y, base, value) };
-    }
-}
-
-/// # Safety
-///
-/// As [`fill_uncovered`].
-unsafe fn fill_axis<T: Real>(axes: &[EngineAxis<'_>], y: &Output<'_, T>, base: isize, value: T) {
+/// Visits the outputs whose residue along some axis has no phase: where a run of them begins, how far they are apart, and how many
+/// there are.
+fn visit_uncovered(axes: &[EngineAxis<'_>], base: isize, visit: &dyn Fn(isize, isize, usize)) {
     let [axis, inner @ ..] = axes else { return };
     let inner_covered = inner.iter().all(EngineAxis::is_covered);
     let mut phases = axis.phases.iter().peekable();
@@ -62,8 +128,7 @@ unsafe fn fill_axis<T: Real>(axes: &[EngineAxis<'_>], y: &Output<'_, T>, base: i
                     let span = axis.span(phase.residue);
                     for q in span.first..span.end() {
                         let at = base + axis.output_at(q, phase.residue) as isize * axis.y_stride;
-                        // SAFETY: handed on from the caller.
-                        unsafe { fill_axis(inner, y, at, value) };
+                        visit_uncovered(inner, at, visit);
                     }
                 }
                 phases.next();
@@ -71,64 +136,64 @@ unsafe fn fill_axis<T: Real>(axes: &[EngineAxis<'_>], y: &Output<'_, T>, base: i
             }
             next => {
                 let gap_end = next.map_or(axis.stride, |phase| phase.residue as i64);
-                // SAFETY: handed on from the caller.
-                unsafe { fill_residues(axis, residue, gap_end, inner, y, base, value) };
+                visit_residues(axis, residue, gap_end, inner, base, visit);
                 residue = gap_end;
             }
         }
     }
 }
 
-/// Fills every output of an axis whose residue lies in `from..to`, with all that lies inside it.
-///
-/// # Safety
-///
-/// As [`fill_uncovered`].
-unsafe fn fill_residues<T: Real>(
+/// Visits every output of an axis whose residue lies in `from..to`, with all that lies inside it.
+fn visit_residues(
     axis: &EngineAxis<'_>,
     from: i64,
     to: i64,
     inner: &[EngineAxis<'_>],
-    y: &Output<'_, T>,
     base: isize,
-    value: T,
+    visit: &dyn Fn(isize, isize, usize),
 ) {
+    let runs = axis.output as i64 / axis.stride;
+    if inner.is_empty() && axis.y_stride == 1 && to - from < LONG_GAP.min(runs / 2) {
+        for residue in from as usize..to as usize {
+            let span = axis.span(residue);
+            let first = base + axis.output_at(span.first, residue) as isize;
+            visit(first, axis.stride as isize, span.count);
+        }
+        return;
+    }
     let first_q = (axis.pad_begin - axis.stride).div_euclid(axis.stride);
     let last_q = (axis.pad_begin + axis.output as i64).div_euclid(axis.stride);
     for q in first_q..=last_q {
         let start = (q * axis.stride + from - axis.pad_begin).max(0);
         let end = (q * axis.stride + to - axis.pad_begin).min(axis.output as i64);
-        // SAFETY: handed on from the caller.
-        unsafe { fill_all(start, end, axis.y_stride, inner, y, base, value) };
+        visit_range(start, end, axis.y_stride, inner, base, visit);
     }
 }
 
-/// Fills the outputs `start..end` of an axis and everything inside them.
-///
-/// # Safety
-///
-/// As [`fill_uncovered`].
-unsafe fn fill_all<T: Real>(
+/// Visits every output.
+fn visit_all(axes: &[EngineAxis<'_>], base: isize, visit: &dyn Fn(isize, isize, usize)) {
+    if let [axis, inner @ ..] = axes {
+        visit_range(0, axis.output as i64, axis.y_stride, inner, base, visit);
+    }
+}
+
+/// Visits the outputs `start..end` of an axis and everything inside them.
+fn visit_range(
     start: i64,
     end: i64,
     stride: isize,
     inner: &[EngineAxis<'_>],
-    y: &Output<'_, T>,
     base: isize,
-    value: T,
+    visit: &dyn Fn(isize, isize, usize),
 ) {
     if start >= end {
         return;
     }
-    match inner {
-        // SAFETY: handed on from the caller.
-        [] => unsafe { y.fill(base + start as isize * stride, stride, (end - start) as usize, value) },
-        [next, rest @ ..] => {
-            for output in start..end {
-                let at = base + output as isize * stride;
-                // SAFETY: handed on from the caller.
-                unsafe { fill_all(0, next.output as i64, next.y_stride, rest, y, at, value) };
-            }
-        }
+    if inner.is_empty() {
+        visit(base + start as isize * stride, stride, (end - start) as usize);
+        return;
+    }
+    for output in start..end {
+        visit_all(inner, base + output as isize * stride, visit);
     }
 }

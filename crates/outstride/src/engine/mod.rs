@@ -45,6 +45,7 @@ use crate::parallel::Executor;
 use crate::prepared::PreparedFilter;
 use crate::tensor::{TensorView, TensorViewMut};
 use axis::EngineAxis;
+use fill::Fill;
 use filters::Filters;
 pub(crate) use finish::{Finish, Scaling};
 use lattice::{Lattices, Part};
@@ -295,19 +296,20 @@ impl<T: Real> Engine<T> {
         let y_memory = y.data_mut();
         let stream = is_streamed::<Y>(size_of_val(y_memory), executor.threads());
         let output = Output::new(y_memory, own.kernels, call.overflow);
+        let fill = Fill::new(&output, strides.y_channel, &tapless);
         if x.shape().contains(&0) {
-            // SAFETY: this thread is the only one that writes.
-            unsafe { fill::fill_everything(&axes, &output, y_offset, strides.y_channel, &tapless) };
+            // SAFETY: nobody else writes.
+            unsafe { fill.everything(&axes, y_offset, executor) };
             return;
         }
-        // SAFETY: no task runs yet, so this thread is the only one that writes.
-        unsafe { fill::fill_uncovered(&axes, &output, y_offset, strides.y_channel, &tapless) };
+        // SAFETY: no task runs yet, so nobody else writes.
+        unsafe { fill.uncovered(&axes, y_offset, executor) };
         let parts = self.lattices.parts(&axes, &own.phases);
         let (parts, untouched): (Vec<_>, Vec<_>) = parts.into_iter().partition(Part::has_input);
         for part in untouched {
             let y_offset = y_offset.wrapping_add_signed(part.y_offset);
             // SAFETY: as before.
-            unsafe { fill::fill_everything(&part.axes, &output, y_offset, strides.y_channel, &tapless) };
+            unsafe { fill.everything(&part.axes, y_offset, executor) };
         }
         let strategies = self.strategies(shape, &parts, &strides);
         for (part, strategy) in parts.into_iter().zip(&*strategies) {

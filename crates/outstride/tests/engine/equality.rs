@@ -118,6 +118,20 @@ fn layers_of_many_phases_equal_the_reference() {
 }
 
 #[test]
+fn many_outputs_that_no_tap_reaches_equal_the_reference() {
+    let mut numbers = Numbers(0x9a9);
+    for channels_first in [true, false] {
+        let mut layer = Layer::draw(&mut numbers, 0);
+        layer.channels_first = channels_first;
+        layer.become_sparse();
+        check::<f32>(&mut numbers, &layer, None);
+        layer.axes.reverse();
+        layer.pads_end.reverse();
+        check::<bf16>(&mut numbers, &layer, None);
+    }
+}
+
+#[test]
 fn non_finite_values_stay_where_they_belong() {
     let mut numbers = Numbers(0xface);
     for special in [f64::INFINITY, f64::NAN, f64::NEG_INFINITY] {

@@ -253,6 +253,23 @@ impl Layer {
         }
     }
 
+    /// Turns the layer into one most of whose outputs no tap reaches: the kernel is shorter than the stride, or dilation shares a
+    /// factor with it. There are so many that threads share them out.
+    pub(crate) fn become_sparse(&mut self) {
+        let short = Axis { input: 30, kernel: 2, stride: 7, dilation: 1, output: 203, pad_begin: 2 };
+        let dilated = Axis { input: 50, kernel: 3, stride: 4, dilation: 2, output: 200, pad_begin: 0 };
+        *self = Layer {
+            batch: 1,
+            groups: 3,
+            in_channels: 6,
+            out_channels: 9,
+            axes: vec![short, dilated],
+            output_padding: vec![0; 2],
+            pads_end: vec![0, 1],
+            channels_first: self.channels_first,
+        };
+    }
+
     /// Turns the layer into one whose taps reach twice as far as its stride, as those of segmentation networks do: most of its
     /// positions are at a border, where it crops some of the outputs.
     pub(crate) fn become_many_phases(&mut self, stride: usize, input: usize, channels: usize) {

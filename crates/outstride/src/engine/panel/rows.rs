@@ -27,8 +27,6 @@ pub(super) struct Positions {
     blocks: [OnceCell<Blocks>; 2],
     /// Where the sums of stretches lie, if the last task stored such.
     laid_out: RefCell<LaidOut>,
-    /// What an index is written to, over and over: to ask for memory and give it back keeps stores waiting that are on their way.
-    index: RefCell<Vec<i64>>,
 }
 
 /// What the positions of a task depend on.
@@ -114,7 +112,6 @@ impl Positions {
             extents: OnceCell::new(),
             blocks: Default::default(),
             laid_out: RefCell::default(),
-            index: RefCell::default(),
             layout,
         };
         match positions.layout.cut {
@@ -284,23 +281,15 @@ impl Positions {
         positions: Range<usize>,
         mut visit: impl FnMut(Range<usize>, &[i64], usize),
     ) {
-        let Layout { counts, order, .. } = &self.layout;
-        let along = *order.last().expect("there is always the batch");
-        let mut index = self.index.take();
-        index.resize(counts.len(), 0);
+        let along = *self.layout.order.last().expect("there is always the batch");
         let mut first = positions.start;
         while first < positions.end {
-            let mut rest = first;
-            for &axis in order.iter().rev() {
-                index[axis] = (rest % counts[axis]) as i64;
-                rest /= counts[axis];
-            }
-            let behind = first + counts[along] - index[along] as usize;
+            let index = self.index(first);
+            let behind = first + self.layout.counts[along] - index[along] as usize;
             let run = first..behind.min(positions.end);
             first = run.end;
-            visit(run, &index, along);
+            visit(run, index, along);
         }
-        self.index.replace(index);
     }
 
     /// The index of a position along every axis.
