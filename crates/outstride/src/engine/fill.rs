@@ -19,8 +19,6 @@ pub(crate) struct Fill<'a, T: 'static> {
     y: &'a Output<'a, T>,
     channel_stride: isize,
     bias: &'a [T],
-    /// Of channels side by side, the bias of as many positions as a row has room for; otherwise none.
-    row: Vec<T>,
 }
 
 /// Which outputs are filled.
@@ -33,9 +31,7 @@ enum Filled {
 
 impl<'a, T: Real> Fill<'a, T> {
     pub(crate) fn new(y: &'a Output<'a, T>, channel_stride: isize, bias: &'a [T]) -> Self {
-        let are_side_by_side = channel_stride == 1 && bias.len() > 1;
-        let positions = if are_side_by_side { (ROW / bias.len()).max(1) } else { 0 };
-        Fill { y, channel_stride, bias, row: bias.repeat(positions) }
+        Fill { y, channel_stride, bias }
     }
 
     /// Writes the bias to every output whose residue along some axis has no phase, given where channel 0 of all axes' first outputs
@@ -65,6 +61,10 @@ impl<'a, T: Real> Fill<'a, T> {
         let along = (0..axes.len()).max_by_key(|&axis| axes[axis].output).unwrap_or(0);
         let all = axes[along].output;
         let tasks = if elements < WORTHWHILE_ELEMENTS { 1 } else { executor.threads().clamp(1, all.max(1)) };
+        let are_side_by_side = self.channel_stride == 1 && self.bias.len() > 1;
+        let positions = if are_side_by_side { (ROW / self.bias.len()).max(1) } else { 0 };
+        // Of channels side by side, the bias of as many positions as a row has room for; otherwise nothing.
+        let row = self.bias.repeat(positions);
         let begin = |task: usize| (all as u128 * task as u128 / tasks as u128) as usize;
         let task = |task: usize| {
             let (first, end) = (begin(task), begin(task + 1));
@@ -72,18 +72,18 @@ impl<'a, T: Real> Fill<'a, T> {
             // The same outputs, counted from another one.
             own[along].output = end - first;
             own[along].pad_begin += first as i64;
-            self.fill(&own, offset + first as isize * own[along].y_stride, filled);
+            self.fill(&own, offset + first as isize * own[along].y_stride, filled, &row);
         };
         if tasks == 1 { task(0) } else { executor.run(tasks, &task) }
     }
 
-    fn fill(&self, axes: &[EngineAxis<'_>], offset: isize, filled: Filled) {
+    fn fill(&self, axes: &[EngineAxis<'_>], offset: isize, filled: Filled, row: &[T]) {
         let visit = |offset: isize, write: &dyn Fn(isize, isize, usize)| match filled {
             Filled::Uncovered => visit_uncovered(axes, offset, write),
             Filled::All => visit_all(axes, offset, write),
         };
-        if !self.row.is_empty() {
-            visit(offset, &|first, stride, count| self.fill_channels(first, stride, count));
+        if !row.is_empty() {
+            visit(offset, &|first, stride, count| self.fill_channels(first, stride, count, row));
             return;
         }
         for (channel, &value) in self.bias.iter().enumerate() {
@@ -93,8 +93,8 @@ impl<'a, T: Real> Fill<'a, T> {
         }
     }
 
-    /// Fills all channels of so many outputs from one on, `stride` elements apart.
-    fn fill_channels(&self, first: isize, stride: isize, count: usize) {
+    /// Fills all channels of so many outputs from one on, `stride` elements apart, given the bias of some positions.
+    fn fill_channels(&self, first: isize, stride: isize, count: usize, row: &[T]) {
         let channels = self.bias.len();
         if stride != channels as isize {
             for output in 0..count as isize {
@@ -105,9 +105,9 @@ impl<'a, T: Real> Fill<'a, T> {
         }
         let mut done = 0;
         while done < count * channels {
-            let len = self.row.len().min(count * channels - done);
+            let len = row.len().min(count * channels - done);
             // SAFETY: as in `fill`.
-            unsafe { self.y.write(first + done as isize, 1, &self.row[..len]) };
+            unsafe { self.y.write(first + done as isize, 1, &row[..len]) };
             done += len;
         }
     }
