@@ -21,13 +21,9 @@ pub(crate) struct Fill<'a, T: 'static> {
     bias: &'a [T],
 }
 
-/// Which outputs are filled.
-#[derive(Clone, Copy)]
-enum Filled {
-    /// Those whose residue along some axis has no phase.
-    Uncovered,
-    All,
-}
+/// Visits some outputs of all axes, given where the first one lies: where a run of them begins, how far they are apart, and how many
+/// there are.
+type VisitRuns = fn(&[EngineAxis<'_>], isize, &dyn Fn(isize, isize, usize));
 
 impl<'a, T: Real> Fill<'a, T> {
     pub(crate) fn new(y: &'a Output<'a, T>, channel_stride: isize, bias: &'a [T]) -> Self {
@@ -42,7 +38,8 @@ impl<'a, T: Real> Fill<'a, T> {
     /// Nobody else may write these elements at the same time.
     pub(crate) unsafe fn uncovered(&self, axes: &[EngineAxis<'_>], offset: usize, executor: &dyn Executor) {
         if !axes.iter().all(EngineAxis::is_covered) {
-            self.in_parts(axes, offset as isize, Filled::Uncovered, executor);
+            // SAFETY: handed on from the caller.
+            unsafe { self.in_parts(axes, offset as isize, visit_uncovered, executor) };
         }
     }
 
@@ -52,11 +49,22 @@ impl<'a, T: Real> Fill<'a, T> {
     ///
     /// As [`uncovered`](Self::uncovered).
     pub(crate) unsafe fn everything(&self, axes: &[EngineAxis<'_>], offset: usize, executor: &dyn Executor) {
-        self.in_parts(axes, offset as isize, Filled::All, executor);
+        // SAFETY: handed on from the caller.
+        unsafe { self.in_parts(axes, offset as isize, visit_all, executor) };
     }
 
     /// Has every thread fill some of the outputs of the longest axis.
-    fn in_parts(&self, axes: &[EngineAxis<'_>], offset: isize, filled: Filled, executor: &dyn Executor) {
+    ///
+    /// # Safety
+    ///
+    /// As [`uncovered`](Self::uncovered).
+    unsafe fn in_parts(
+        &self,
+        axes: &[EngineAxis<'_>],
+        offset: isize,
+        visit_runs: VisitRuns,
+        executor: &dyn Executor,
+    ) {
         let elements = axes.iter().fold(self.bias.len(), |product, axis| product.saturating_mul(axis.output));
         let along = (0..axes.len()).max_by_key(|&axis| axes[axis].output).unwrap_or(0);
         let all = axes[along].output;
@@ -72,33 +80,43 @@ impl<'a, T: Real> Fill<'a, T> {
             // The same outputs, counted from another one.
             own[along].output = end - first;
             own[along].pad_begin += first as i64;
-            self.fill(&own, offset + first as isize * own[along].y_stride, filled, &row);
+            let offset = offset + first as isize * own[along].y_stride;
+            // SAFETY: each task has outputs of its own; the rest is handed on from the caller.
+            unsafe { self.fill(&own, offset, visit_runs, &row) };
         };
         if tasks == 1 { task(0) } else { executor.run(tasks, &task) }
     }
 
-    fn fill(&self, axes: &[EngineAxis<'_>], offset: isize, filled: Filled, row: &[T]) {
-        let visit = |offset: isize, write: &dyn Fn(isize, isize, usize)| match filled {
-            Filled::Uncovered => visit_uncovered(axes, offset, write),
-            Filled::All => visit_all(axes, offset, write),
-        };
+    /// Fills outputs on this thread, given the bias of some positions, if channels are side by side.
+    ///
+    /// # Safety
+    ///
+    /// As [`uncovered`](Self::uncovered).
+    unsafe fn fill(&self, axes: &[EngineAxis<'_>], offset: isize, visit_runs: VisitRuns, row: &[T]) {
         if !row.is_empty() {
-            visit(offset, &|first, stride, count| self.fill_channels(first, stride, count, row));
+            // SAFETY: handed on from the caller.
+            let fill = |first, stride, count| unsafe { self.fill_channels(first, stride, count, row) };
+            visit_runs(axes, offset, &fill);
             return;
         }
         for (channel, &value) in self.bias.iter().enumerate() {
             let offset = offset + channel as isize * self.channel_stride;
-            // SAFETY: who made this vouches that nobody else writes these outputs, and each task has some of its own.
-            visit(offset, &|first, stride, count| unsafe { self.y.fill(first, stride, count, value) });
+            // SAFETY: handed on from the caller.
+            let fill = |first, stride, count| unsafe { self.y.fill(first, stride, count, value) };
+            visit_runs(axes, offset, &fill);
         }
     }
 
     /// Fills all channels of so many outputs from one on, `stride` elements apart, given the bias of some positions.
-    fn fill_channels(&self, first: isize, stride: isize, count: usize, row: &[T]) {
+    ///
+    /// # Safety
+    ///
+    /// As [`uncovered`](Self::uncovered).
+    unsafe fn fill_channels(&self, first: isize, stride: isize, count: usize, row: &[T]) {
         let channels = self.bias.len();
         if stride != channels as isize {
             for output in 0..count as isize {
-                // SAFETY: as in `fill`.
+                // SAFETY: handed on from the caller.
                 unsafe { self.y.write(first + output * stride, 1, self.bias) };
             }
             return;
@@ -106,15 +124,14 @@ impl<'a, T: Real> Fill<'a, T> {
         let mut done = 0;
         while done < count * channels {
             let len = row.len().min(count * channels - done);
-            // SAFETY: as in `fill`.
+            // SAFETY: handed on from the caller.
             unsafe { self.y.write(first + done as isize, 1, &row[..len]) };
             done += len;
         }
     }
 }
 
-/// Visits the outputs whose residue along some axis has no phase: where a run of them begins, how far they are apart, and how many
-/// there are.
+/// Visits the outputs whose residue along some axis has no phase.
 fn visit_uncovered(axes: &[EngineAxis<'_>], base: isize, visit: &dyn Fn(isize, isize, usize)) {
     let [axis, inner @ ..] = axes else { return };
     let inner_covered = inner.iter().all(EngineAxis::is_covered);

@@ -43,14 +43,9 @@ impl Member {
         self.deltas.iter().map(Vec::len).product()
     }
 
-    /// The output of its first position along an axis.
-    pub(super) fn first_output(&self, axis: usize, of: &EngineAxis<'_>) -> i64 {
-        of.output_at(self.spans[axis].first, self.residues[axis])
-    }
-
     /// The indices of an axis at which the outputs of all its phases lie inside the output.
     pub(super) fn inside(&self, axis: usize, of: &EngineAxis<'_>) -> Span {
-        let before = self.first_output(axis, of);
+        let before = of.output_at(self.spans[axis].first, self.residues[axis]);
         let first = -before.div_euclid(of.stride);
         let end = (of.output as i64 - before).div_euclid(of.stride);
         Span { first, count: (end - first).max(0) as usize }

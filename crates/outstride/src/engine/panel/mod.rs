@@ -295,7 +295,7 @@ impl PanelPlan {
     fn share(&self, split: usize) -> impl Iterator<Item = (&Bundle, Range<usize>)> {
         let part = move |units: usize| units * split / self.splits..units * (split + 1) / self.splits;
         let bundles = if self.splits_bundles { part(self.bundles.len()) } else { 0..self.bundles.len() };
-        let with_panels = move |bundle: &'_ Bundle| {
+        let with_panels = move |bundle: &Bundle| {
             let panels = bundle.panels();
             if self.splits_bundles {
                 return 0..panels;

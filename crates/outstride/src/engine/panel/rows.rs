@@ -246,6 +246,11 @@ impl Positions {
         self.pieces.last().map_or(0, |piece| piece.tile + 1)
     }
 
+    /// The axes, slowest first.
+    pub(super) fn order(&self) -> &[usize] {
+        &self.layout.order
+    }
+
     pub(super) fn laid_out(&self) -> &RefCell<LaidOut> {
         &self.laid_out
     }

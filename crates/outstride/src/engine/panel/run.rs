@@ -8,7 +8,7 @@ use super::super::problem::Problem;
 use super::super::scratch::{BoxOfCall, Scratch};
 use super::bundle::Bundle;
 use super::matrix::{Ahead, MatrixSums, PartsInput, PartsScratch, RowBlocks, Then, padded_tiles};
-use super::planes::{Finished, Stretches, TurnedWrite};
+use super::planes::{Finished, TurnedWrite, store_stretches};
 use super::rows::{Cut, Layout, Positions};
 use super::store::PositionStore;
 use super::sums::{PanelGroup, VectorSums};
@@ -81,13 +81,10 @@ impl PanelPlan {
         let mut taps = TileTaps::new(self.blocks.size);
         let most_rows = self.tile_rows(filter);
         let tile_len = most_rows * 2 * filter.kernels.lanes();
-        let mut known = None;
         for (bundle, share) in self.share(task.split) {
             let Some(own) = own_spans(&task.spans, bundle) else { continue };
             let positions = kept.of(self.layout(problem, &own, &input.strides, Cut::Tiles(most_rows)));
-            let make = |own: &[Span]| self.stretches(own);
-            let (spans, stretches) = made_for(own, &mut known, make);
-            let site = Site { problem, group: task.group, bundle, spans, positions };
+            let site = Site { problem, group: task.group, bundle, spans: &own, positions };
             let from = VectorSums {
                 site: &site,
                 input: &input,
@@ -106,7 +103,7 @@ impl PanelPlan {
                 let sums = sums.at_least(panels.len());
                 let stores = self.position_stores(&site, &panels);
                 from.compute(&panels, parts.peek(), &mut taps, &stores, sums);
-                store_planes(&site, stretches, &panels, sums, &Finished(problem));
+                self.store_planes(&site, &panels, sums, &Finished(problem));
             }
         }
     }
@@ -126,13 +123,10 @@ impl PanelPlan {
         let needed = self.needed(&problem.axes, &task.spans);
         let scratch = (PartsScratch { line: input, parts, tiny: tiny_parts }, task.input);
         let input = PartsInput::copied(problem, task.group, &needed, &self.order, &session, scratch);
-        let mut known = None;
         for (bundle, share) in self.share(task.split) {
             let Some(own) = own_spans(&task.spans, bundle) else { continue };
             let positions = kept.of(self.layout(problem, &own, &input.strides, Cut::Strips(TILE_ROWS)));
-            let make = |own: &[Span]| self.stretches(own);
-            let (spans, stretches) = made_for(own, &mut known, make);
-            let site = Site { problem, group: task.group, bundle, spans, positions };
+            let site = Site { problem, group: task.group, bundle, spans: &own, positions };
             let from = MatrixSums { site: &site, input: &input, weights, session: &session, ahead };
             let mut row_blocks = RowBlocks::default();
             let mut first = share.start;
@@ -154,12 +148,12 @@ impl PanelPlan {
                 };
                 from.compute(range, after, &panels, &mut row_blocks, &then, sums);
                 if let Some(write) = in_turning {
-                    if store_planes(&site, stretches, &panels, sums, &write) {
+                    if self.store_planes(&site, &panels, sums, &write) {
                         continue;
                     }
                     from.finish_all(&panels, &row_blocks, sums);
                 }
-                store_planes(&site, stretches, &panels, sums, &Finished(problem));
+                self.store_planes(&site, &panels, sums, &Finished(problem));
             }
         }
     }
@@ -177,10 +171,7 @@ impl PanelPlan {
         for (bundle, share) in self.share(task.split) {
             let Some(own) = own_spans(&task.spans, bundle) else { continue };
             let positions = kept.of(self.layout(problem, &own, &input.strides, Cut::Tiles(most_rows)));
-            let (spans, (tiles, stretches)) = made_for(own, &mut known, |own| {
-                let tiles = Tiles::new(scheme, own, &self.order);
-                (tiles, self.stretches(own))
-            });
+            let (spans, tiles) = made_for(own, &mut known, |own| Tiles::new(scheme, own, &self.order));
             let site = Site { problem, group: task.group, bundle, spans, positions };
             let len = Points::<T>::len(bundle, scheme, tiles.len(), filter.in_channels);
             let points = Points::new(&site, scheme, tiles, &input, points.at_least(len));
@@ -196,7 +187,7 @@ impl PanelPlan {
                 let after = Some(range.end).filter(|&after| after < share.end);
                 let stores = self.position_stores(&site, &panels);
                 from.compute(&panels, (first, after), tiles, &stores, products, sums);
-                store_planes(&site, stretches, &panels, sums, &Finished(problem));
+                self.store_planes(&site, &panels, sums, &Finished(problem));
             }
         }
     }
@@ -228,22 +219,17 @@ impl PanelPlan {
         if self.stores == Stores::Positions { panels.position_stores(site) } else { Vec::new() }
     }
 
-    /// The stretches of the positions `own` of a bundle, if that is how they are stored.
-    fn stretches(&self, own: &[Span]) -> Option<Stretches> {
-        (self.stores != Stores::Positions).then(|| Stretches::new(own, &self.order))
+    /// Stores sums that wait for others of their runs, by `write` as long as it can. Returns whether it could.
+    fn store_planes<T: Real>(
+        &self,
+        site: &Site<'_, T>,
+        panels: &PanelGroup<'_, T>,
+        sums: &[T],
+        write: &impl TurnedWrite<T>,
+    ) -> bool {
+        // Otherwise they were stored as soon as they were complete.
+        self.stores == Stores::Positions || store_stretches(site, panels, sums, write)
     }
-}
-
-/// Stores sums that wait for others of their runs, by `write` as long as it can. Returns whether it could.
-fn store_planes<T: Real>(
-    site: &Site<'_, T>,
-    stretches: &Option<Stretches>,
-    panels: &PanelGroup<'_, T>,
-    sums: &[T],
-    write: &impl TurnedWrite<T>,
-) -> bool {
-    // Without stretches, they were stored as soon as they were complete.
-    stretches.as_ref().is_none_or(|stretches| stretches.store(site, panels, sums, write))
 }
 
 /// The part of a box that a bundle has positions in.

@@ -6,7 +6,7 @@ use super::super::axis::{EngineAxis, Span};
 use super::super::pack::PackedFilter;
 use super::bundle::Bundle;
 use super::matrix::{self, RowBlocks, line_len, parts_len};
-use super::planes::Stretches;
+use super::planes::LaidOut;
 use super::reads::positions_in;
 use super::rows::KeptPositions;
 use super::sums::PanelGroup;
@@ -72,7 +72,7 @@ impl PanelPlan {
         let positions = positions_in(spans);
         let members = self.bundles.iter().map(|bundle| bundle.members.len()).max().unwrap_or(1);
         let in_turns = axes.last().filter(|_| self.stores_planes()).map_or(0, |axis| axis.phases.len());
-        let stores = if self.stores_planes() { Stretches::most_bytes(positions) } else { 0 };
+        let stores = if self.stores_planes() { LaidOut::most_bytes_to_find(positions) } else { 0 };
         let rows = self.tile_rows(filter);
         let (pieces, of_positions) = match self.arithmetic {
             Arithmetic::Vectors => (positions.div_ceil(rows), 0),
