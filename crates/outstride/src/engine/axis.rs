@@ -138,6 +138,11 @@ impl<'a> EngineAxis<'a> {
         spans.fold(Span { first: 0, count: 0 }, |hull, span| hull.hull(&span))
     }
 
+    /// All residues, whether they have a phase or not.
+    pub(crate) fn residues(&self) -> Range<usize> {
+        0..self.stride as usize
+    }
+
     /// The positions at which any phase has outputs.
     pub(crate) fn positions(&self) -> Span {
         self.hull(self.phases.iter().map(|phase| phase.residue))
@@ -157,6 +162,11 @@ impl<'a> EngineAxis<'a> {
     /// Whether every residue that has outputs has a phase, so that nothing is left to the bias alone.
     pub(crate) fn is_covered(&self) -> bool {
         self.phases.len() as i64 == self.stride
+    }
+
+    /// The same outputs, all of one phase, given that of the batch.
+    pub(crate) fn covered(&self, batch_phases: &'a [Phase]) -> Self {
+        EngineAxis { stride: 1, pad_begin: 0, phases: batch_phases, ..self.clone() }
     }
 }
 

@@ -86,6 +86,11 @@ impl Lattices {
         self.of_axes.iter().map(|lattice| lattice.map_or(1, |lattice| lattice.apart)).collect()
     }
 
+    /// How many of the innermost axes are not cut.
+    pub(crate) fn whole_inner_axes(&self) -> usize {
+        self.of_axes.iter().rev().take_while(|lattice| lattice.is_none()).count()
+    }
+
     /// The call of the filter within the lattices.
     pub(crate) fn filter_call(&self, call: &FilterCall) -> FilterCall {
         let none = Vec::new;

@@ -302,8 +302,6 @@ impl<T: Real> Engine<T> {
             unsafe { fill.everything(&axes, y_offset, executor) };
             return;
         }
-        // SAFETY: no task runs yet, so nobody else writes.
-        unsafe { fill.uncovered(&axes, y_offset, executor) };
         let parts = self.lattices.parts(&axes, &own.phases);
         let (parts, untouched): (Vec<_>, Vec<_>) = parts.into_iter().partition(Part::has_input);
         for part in untouched {
@@ -312,6 +310,14 @@ impl<T: Real> Engine<T> {
             unsafe { fill.everything(&part.axes, y_offset, executor) };
         }
         let strategies = self.strategies(shape, &parts, &strides);
+        // Along these, paths store what no tap reaches with everything else.
+        let stored = strategies.iter().map(Strategy::row_axes).min().unwrap_or(0);
+        let stored = stored.min(self.lattices.whole_inner_axes());
+        let mut others = axes.clone();
+        let first_stored = axes.len() - stored;
+        others[first_stored..].iter_mut().for_each(|axis| *axis = axis.covered(&batch_phases));
+        // SAFETY: no task runs yet, so nobody else writes.
+        unsafe { fill.uncovered(&others, y_offset, executor) };
         for (part, strategy) in parts.into_iter().zip(&*strategies) {
             let y_offset = y_offset.wrapping_add_signed(part.y_offset);
             let filter = self.filters.of(strategy.path());

@@ -54,7 +54,8 @@ pub(crate) enum Form {
     Depthwise,
 }
 
-/// The most phases of the last axis whose sums wait for each other, to be stored as rows of channels-first outputs.
+/// The most phases of the innermost axes whose sums wait for each other, to be stored as rows of channels-first outputs, counting those
+/// without taps.
 pub(crate) const MOST_PHASES_OF_ROWS: usize = 32;
 
 /// The panels of one group.
@@ -150,12 +151,12 @@ impl Panels {
         self.segments.iter().all(|segment| segment.channels == 1)
     }
 
-    /// Whether sums become channels-first outputs one by one: neither runs nor rows of as many phases as there are along the last axis.
-    fn are_scattered(&self, phases: usize) -> bool {
-        if self.share_phases() {
-            return !self.hold_runs() && !self.hold_rows(phases);
-        }
-        phases > MOST_PHASES_OF_ROWS
+    /// Whether sums become channels-first outputs one by one: neither runs nor rows of as many phases as there are along the last axis,
+    /// given its stride as well.
+    fn are_scattered(&self, phases: usize, stride: usize) -> bool {
+        let are_rows = stride <= MOST_PHASES_OF_ROWS && (!self.share_phases() || self.hold_rows(phases));
+        let are_runs = self.share_phases() && self.hold_runs();
+        !(are_rows || are_runs)
     }
 
     /// Segments of the panel that has most.
@@ -222,7 +223,9 @@ fn choose_panels(call: &FilterCall, phases: &[Vec<Phase>], lanes: usize, multipl
         panels_with(phases, merged, PanelSizes { out_channels, at_once, by_channel, in_channels, lanes })
     };
     // With so many phases that hardly two channels have room, those of a channel are stored as a run. Others are turned around.
-    let are_long = phases.last().is_some_and(|last| 3 * last.len() > 2 * lanes);
+    let stride = call.strides.last().copied().unwrap_or(1);
+    let are_long =
+        stride > MOST_PHASES_OF_ROWS || phases.last().is_some_and(|last| 3 * last.len() > 2 * lanes);
     let candidates = |merged: usize| {
         let inner: usize = phases[phases.len() - merged..].iter().map(Vec::len).product();
         let of_all_phases = match 2 * lanes / inner.max(1) {
@@ -247,7 +250,7 @@ fn choose_panels(call: &FilterCall, phases: &[Vec<Phase>], lanes: usize, multipl
         };
         let all = panels.panels.iter().map(products).fold(0, usize::saturating_add) as f64;
         let last = phases.last().map_or(1, Vec::len);
-        if !call.channels_last && panels.are_scattered(last) {
+        if !call.channels_last && panels.are_scattered(last, stride) {
             let outputs: f64 = panels.segments.iter().map(|segment| segment.channels as f64).sum();
             return all + 10.0 * outputs * multiplier.cost_of_single_output();
         }
@@ -386,7 +389,7 @@ mod tests {
             {
                 let panels = panels(out_channels, stride, false, multiplier);
                 assert!(
-                    !panels.are_scattered(stride),
+                    !panels.are_scattered(stride, stride),
                     "{out_channels} channels, stride {stride}, {multiplier:?}"
                 );
             }

@@ -128,6 +128,14 @@ impl Strategy {
         }
     }
 
+    /// The innermost axes along which outputs that no tap reaches are stored with the others.
+    pub(crate) fn row_axes(&self) -> usize {
+        match &self.tasks {
+            Tasks::Panel(plan) | Tasks::Tile(plan) | Tasks::Winograd(plan) => plan.row_axes(),
+            Tasks::Pixel(_) | Tasks::Lane(_) => 0,
+        }
+    }
+
     /// Estimated cycles of the chosen path.
     fn cycles(&self) -> f64 {
         let chosen = self.considered.iter().find(|(path, _)| *path == self.path());

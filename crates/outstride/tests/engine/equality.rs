@@ -131,6 +131,22 @@ fn many_outputs_that_no_tap_reaches_equal_the_reference() {
     }
 }
 
+/// Rows of both axes are stored together if they are short, whether phases share panels or not.
+#[test]
+fn short_rows_with_gaps_equal_the_reference() {
+    let mut numbers = Numbers(0x6a9);
+    for input in [[9, 2], [30, 1], [5, 70]] {
+        for out_channels in [3, 20, 40] {
+            let mut layer = Layer::draw(&mut numbers, 0);
+            layer.channels_first = true;
+            layer.become_gaps(input, out_channels);
+            check::<f32>(&mut numbers, &layer, None);
+            check::<bf16>(&mut numbers, &layer, None);
+            check::<f16>(&mut numbers, &layer, Some(f64::NAN));
+        }
+    }
+}
+
 #[test]
 fn non_finite_values_stay_where_they_belong() {
     let mut numbers = Numbers(0xface);

@@ -270,6 +270,25 @@ impl Layer {
         };
     }
 
+    /// Turns the layer into one of short rows between whose outputs are some that no tap reaches, at both ends as well.
+    pub(crate) fn become_gaps(&mut self, input: [usize; 2], out_channels: usize) {
+        let axis = |input: usize, kernel: usize, stride: usize| {
+            // The first output that a tap reaches is cropped, and with output padding the last ones are not reached either.
+            let output = (input - 1) * stride + kernel + stride - 2;
+            Axis { input, kernel, stride, dilation: 1, output, pad_begin: 1 }
+        };
+        *self = Layer {
+            batch: 2,
+            groups: 1,
+            in_channels: 40,
+            out_channels,
+            axes: vec![axis(input[0], 2, 3), axis(input[1], 1, 4)],
+            output_padding: vec![2, 3],
+            pads_end: vec![0; 2],
+            channels_first: self.channels_first,
+        };
+    }
+
     /// Turns the layer into one whose taps reach twice as far as its stride, as those of segmentation networks do: most of its
     /// positions are at a border, where it crops some of the outputs.
     pub(crate) fn become_many_phases(&mut self, stride: usize, input: usize, channels: usize) {

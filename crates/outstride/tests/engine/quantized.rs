@@ -130,6 +130,18 @@ fn many_channels_of_either_layout_are_exact_with_every_scale() {
     }
 }
 
+#[test]
+fn short_rows_with_gaps_are_exact() {
+    let mut numbers = Numbers(0x6b9);
+    for (input, out_channels) in [([9, 2], 3), ([9, 2], 40), ([30, 1], 20), ([5, 70], 40)] {
+        let mut layer = Layer::draw(&mut numbers, 0);
+        layer.channels_first = true;
+        layer.become_gaps(input, out_channels);
+        Case::<u8>::draw(&mut numbers, layer.clone(), |byte| byte).check(&mut numbers, SCALES[0]);
+        Case::<i8>::draw(&mut numbers, layer, |byte| byte as i8).check(&mut numbers, SCALES[0]);
+    }
+}
+
 /// Those are written past the caches, line by line where that can be.
 #[test]
 fn large_outputs_are_exact_from_any_begin() {

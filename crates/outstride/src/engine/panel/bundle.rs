@@ -9,7 +9,7 @@ use outstride_kernels::Real;
 
 use super::super::axis::{EngineAxis, Span, meeting};
 use super::super::pack::PackedFilter;
-use super::super::panels::{MOST_PHASES_OF_ROWS, Panels};
+use super::super::panels::Panels;
 
 /// The most phases that are computed together because they read nearly the same.
 const MAX_MEMBERS: usize = 16;
@@ -18,8 +18,10 @@ const MAX_MEMBERS: usize = 16;
 #[derive(Debug)]
 pub(super) struct Bundle {
     pub(super) members: Vec<Member>,
-    /// Per axis, the batch included, the positions of the longest member.
+    /// Per axis, the batch included, the positions of the longest member, and of what no tap reaches between members of a row.
     pub(super) counts: Vec<usize>,
+    /// The innermost axes whose outputs are stored as rows; none if they are stored position by position.
+    pub(super) row_axes: usize,
 }
 
 /// Panels that read the same inputs: those of one phase, of several that share panels, or of several that read the same.
@@ -75,29 +77,45 @@ impl Bundle {
 
     fn new(members: Vec<Member>) -> Self {
         let longest = |axis: usize| members.iter().map(|member| member.spans[axis].count).max().unwrap_or(0);
-        Bundle { counts: (0..members[0].spans.len()).map(longest).collect(), members }
+        Bundle { counts: (0..members[0].spans.len()).map(longest).collect(), members, row_axes: 0 }
+    }
+
+    /// Of members that have all outputs of the innermost axes together.
+    fn of_rows(members: Vec<Member>, axes: &[EngineAxis<'_>], row_axes: usize) -> Self {
+        let mut bundle = Bundle { row_axes, ..Bundle::new(members) };
+        let first = axes.len() - row_axes;
+        for (count, axis) in bundle.counts[first..].iter_mut().zip(&axes[first..]) {
+            *count = axis.residues().map(|residue| axis.span(residue).count).fold(*count, usize::max);
+        }
+        bundle
     }
 }
 
-/// Bundles of the phases of the last axis, whose outputs lie in turns; none where outputs are not rows of all phases.
+/// Bundles of the phases of the innermost axes, whose outputs lie in turns, where each panel has one phase.
 pub(super) fn rows_of_phases<T: Real>(
     axes: &[EngineAxis<'_>],
     filter: &PackedFilter<T>,
     panels: &Panels,
-) -> Option<Vec<Bundle>> {
-    let last = axes.last()?;
-    let inner = last.phases.len();
-    if panels.share_phases() || !last.is_covered() || inner > MOST_PHASES_OF_ROWS || panels.panels.is_empty()
-    {
-        return None;
-    }
-    let members = members(axes, filter, panels);
-    let mut members = members.into_iter().peekable();
+    row_axes: usize,
+) -> Vec<Bundle> {
+    let phases = axes[axes.len() - row_axes..].iter().map(|axis| axis.phases.len()).product();
+    let mut members = members(axes, filter, panels, row_axes).into_iter().peekable();
     let mut bundles = Vec::new();
     while members.peek().is_some() {
-        bundles.push(Bundle::new(members.by_ref().take(inner).collect()));
+        bundles.push(Bundle::of_rows(members.by_ref().take(phases).collect(), axes, row_axes));
     }
-    Some(bundles)
+    bundles
+}
+
+/// The same, where each panel has all of these phases.
+pub(super) fn rows_of_panels<T: Real>(
+    axes: &[EngineAxis<'_>],
+    filter: &PackedFilter<T>,
+    panels: &Panels,
+    row_axes: usize,
+) -> Vec<Bundle> {
+    let members = members(axes, filter, panels, row_axes).into_iter();
+    members.map(|member| Bundle::of_rows(vec![member], axes, row_axes)).collect()
 }
 
 /// Bundles of phases that have the same positions, and so read the same inputs.
@@ -106,7 +124,7 @@ pub(super) fn of_same_positions<T: Real>(
     filter: &PackedFilter<T>,
     panels: &Panels,
 ) -> Vec<Bundle> {
-    bundled(members(axes, filter, panels), panels, |one, other| one.spans == other.spans)
+    bundled(members(axes, filter, panels, 0), panels, |one, other| one.spans == other.spans)
 }
 
 /// Bundles of phases that have as many positions, and so read nearly the same inputs.
@@ -115,7 +133,7 @@ pub(super) fn of_same_counts<T: Real>(
     filter: &PackedFilter<T>,
     panels: &Panels,
 ) -> Vec<Bundle> {
-    bundled(members(axes, filter, panels), panels, |one, other| {
+    bundled(members(axes, filter, panels, 0), panels, |one, other| {
         one.spans.iter().zip(&other.spans).all(|(one, other)| one.count == other.count)
     })
 }
@@ -149,7 +167,7 @@ pub(super) fn reading_the_same<T: Real>(
     panels: &Panels,
 ) -> Vec<Bundle> {
     let mut joined: Vec<Member> = Vec::new();
-    for member in members(axes, filter, panels) {
+    for member in members(axes, filter, panels, 0) {
         let same = |before: &&mut Member| {
             !before.shared && !member.shared && before.spans == member.spans && before.deltas == member.deltas
         };
@@ -169,7 +187,15 @@ fn met_taps(axes: &[EngineAxis<'_>], spans: &[Span], deltas: &[Vec<usize>]) -> u
     axes.iter().zip(spans).zip(deltas).map(of_axis).product()
 }
 
-fn members<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, panels: &Panels) -> Vec<Member> {
+/// All members. Panels that several phases share also have the positions of what no tap reaches between the outputs of the innermost
+/// axes, if these are stored as rows.
+fn members<T: Real>(
+    axes: &[EngineAxis<'_>],
+    filter: &PackedFilter<T>,
+    panels: &Panels,
+    row_axes: usize,
+) -> Vec<Member> {
+    let in_rows = axes.len() - row_axes..axes.len();
     let mut members: Vec<Member> = Vec::new();
     let mut last_phase = None;
     for (index, panel) in panels.panels.iter().enumerate() {
@@ -182,6 +208,11 @@ fn members<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, panels: &
             for (axis, phase) in filter.phase(segment.phase).into_iter().enumerate() {
                 let span = axes[axis + 1].span(phase.residue);
                 spans[axis + 1] = spans[axis + 1].hull(&span);
+            }
+        }
+        if shared {
+            for axis in in_rows.clone() {
+                spans[axis] = axes[axis].hull(axes[axis].residues());
             }
         }
         let deltas: Vec<Vec<usize>> = std::iter::once(vec![0]).chain(panel.deltas.iter().cloned()).collect();

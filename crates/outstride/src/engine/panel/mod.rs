@@ -29,7 +29,7 @@ use super::axis::{EngineAxis, Span};
 use super::boxes::{Boxes, Workers};
 use super::channels::ChannelBlocks;
 use super::pack::PackedFilter;
-use super::panels::{Form, Panels};
+use super::panels::{Form, MOST_PHASES_OF_ROWS, Panels};
 use bundle::Bundle;
 pub(crate) use estimate::Transformed;
 pub(crate) use matrix::{Grain, MatrixWeights};
@@ -44,6 +44,10 @@ const FEW_CHANNELS: usize = 64;
 
 /// Of rows of positions up to this length, most tiles reach beyond the input somewhere.
 const MOSTLY_BORDER: usize = 64;
+
+/// Rows of channels-first outputs that take so little, times the phases that have to be computed together for longer ones, are too short
+/// to be stored well.
+const SHORT_ROW_BYTES: usize = 384;
 
 /// Memory as far apart, or a multiple of it, is in the same set of a first-level cache, which holds fewer lines than a tile has rows.
 const SHARING_BYTES: usize = 1 << 12;
@@ -88,9 +92,9 @@ pub(crate) struct PanelPlan {
 enum Stores {
     /// Position by position.
     Positions,
-    /// As runs of positions per channel: each member has one phase, each bundle all phases of the last axis.
+    /// As runs of positions per channel: each member has one phase, each bundle all phases of the innermost axes.
     Planes,
-    /// As runs of positions per channel, of panels that each have all phases of the last axis.
+    /// As runs of positions per channel, of panels that each have all phases of the innermost axes.
     SharedPlanes,
 }
 
@@ -117,16 +121,17 @@ impl PanelPlan {
     pub(crate) fn new<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, strides: &Strides) -> Self {
         let panels = panels_of(filter);
         let last = &axes[axes.len() - 1];
-        let planes = strides.y_channel != 1 && last.y_stride == 1 && last.is_covered();
-        let rows_of_phases = if planes { bundle::rows_of_phases(axes, filter, panels) } else { None };
-        let stores = match &rows_of_phases {
-            Some(_) => Stores::Planes,
-            None if planes && !panels.hold_runs() && panels.hold_rows(last.phases.len()) => {
-                Stores::SharedPlanes
-            }
-            None => Stores::Positions,
+        let row_axes = row_axes(axes, panels, strides);
+        let stores = match row_axes {
+            0 => Stores::Positions,
+            _ if panels.share_phases() => Stores::SharedPlanes,
+            _ => Stores::Planes,
         };
-        let bundles = rows_of_phases.unwrap_or_else(|| bundle::reading_the_same(axes, filter, panels));
+        let bundles = match stores {
+            Stores::Positions => bundle::reading_the_same(axes, filter, panels),
+            Stores::Planes => bundle::rows_of_phases(axes, filter, panels, row_axes),
+            Stores::SharedPlanes => bundle::rows_of_panels(axes, filter, panels, row_axes),
+        };
         let mut order: Vec<usize> = (0..axes.len()).collect();
         let border_share = border_share(axes);
         if axes[0].output > 1 && border_share >= WORTHWHILE_BORDER_SHARE {
@@ -272,6 +277,11 @@ impl PanelPlan {
         self.stores != Stores::Positions
     }
 
+    /// The innermost axes along which these runs hold all outputs, those that no tap reaches among them.
+    pub(crate) fn row_axes(&self) -> usize {
+        self.bundles.first().map_or(0, |bundle| bundle.row_axes)
+    }
+
     /// Whether vectors multiply zeros around the input, as far as they are copied with it, rather than leave them out.
     fn multiplies_zeros(&self) -> bool {
         self.blocks.size <= FEW_CHANNELS && self.border_share < WORTHWHILE_BORDER_SHARE
@@ -307,6 +317,34 @@ impl PanelPlan {
         let shares = self.bundles[bundles].iter().map(move |bundle| (bundle, with_panels(bundle)));
         shares.filter(|(_, panels)| !panels.is_empty())
     }
+}
+
+/// How many of the innermost axes have outputs that are stored as rows, with all phases of these axes and what lies between them: the
+/// last one, and those before it as long as rows are short. None where outputs are not rows.
+fn row_axes(axes: &[EngineAxis<'_>], panels: &Panels, strides: &Strides) -> usize {
+    let residues = |inner: &[EngineAxis<'_>]| {
+        inner.iter().fold(1, |residues: usize, axis| residues.saturating_mul(axis.residues().len()))
+    };
+    let are_rows = |inner: &[EngineAxis<'_>]| {
+        let follow = |pair: &[EngineAxis<'_>]| {
+            pair[0].y_stride == pair[1].y_stride.wrapping_mul(pair[1].output as isize)
+        };
+        let phases = inner.iter().map(|axis| axis.phases.len()).product();
+        residues(inner) <= MOST_PHASES_OF_ROWS
+            && inner.windows(2).all(follow)
+            && (!panels.share_phases() || !panels.hold_runs() && panels.hold_rows(phases))
+    };
+    let are_worthwhile = |inner: &[EngineAxis<'_>]| {
+        let row = inner[1..].iter().fold(strides.y_size, |bytes, axis| bytes.saturating_mul(axis.output));
+        inner.len() == 1 || row.saturating_mul(residues(inner)) <= SHORT_ROW_BYTES
+    };
+    let last = axes.len() - 1;
+    if strides.y_channel == 1 || axes[last].y_stride != 1 || panels.panels.is_empty() {
+        return 0;
+    }
+    // The batch is never part of a row: the channels are in between.
+    let inner = (1..=last).rev().map(|first| &axes[first..]);
+    inner.take_while(|inner| are_rows(inner) && are_worthwhile(inner)).last().map_or(0, <[_]>::len)
 }
 
 /// Whether neighbouring rows of tiles fall into the same few sets of the caches, which do not hold many of them then.

@@ -1,5 +1,5 @@
 //! Storing sums into channels-first outputs: sums hold one value per channel and position, whereas memory wants runs of
-//! positions per channel, those of all phases of the last axis in turns.
+//! positions per channel, those of all phases of the innermost axes in turns.
 
 use std::cell::Ref;
 use std::ops::Range;
@@ -7,11 +7,10 @@ use std::ops::Range;
 use outstride_kernels::Real;
 use outstride_spec::Phase;
 
-use super::super::axis::Span;
+use super::super::axis::{EngineAxis, Span};
 use super::super::channels::position_strides;
 use super::super::panels::Segment;
 use super::super::problem::Problem;
-use super::bundle::Member;
 use super::panels_of;
 use super::run::Site;
 use super::sums::{PanelGroup, Prepared};
@@ -29,6 +28,9 @@ pub(super) struct TurnedRows<'a, T: 'static> {
 
 /// How rows of sums become runs per channel.
 pub(super) trait TurnedWrite<T: Real> {
+    /// Sets the sums of a row that no tap reaches.
+    fn set_tapless(&self, prepared: &Prepared<'_, T>, row: &mut [T]);
+
     /// Returns whether it could.
     ///
     /// # Safety
@@ -41,6 +43,11 @@ pub(super) trait TurnedWrite<T: Real> {
 pub(super) struct Finished<'a, T: Real>(pub(super) &'a Problem<'a, T>);
 
 impl<T: Real> TurnedWrite<T> for Finished<'_, T> {
+    fn set_tapless(&self, prepared: &Prepared<'_, T>, row: &mut [T]) {
+        row.copy_from_slice(prepared.bias);
+        self.0.finish.apply(self.0.filter.kernels, row, prepared.scales);
+    }
+
     unsafe fn write(&self, TurnedRows { sums, distances, columns, first, .. }: TurnedRows<'_, T>) -> bool {
         let Finished(problem) = self;
         let (stride, source) = (problem.y_channel_stride, sums.wrapping_add(columns.start));
@@ -52,58 +59,87 @@ impl<T: Real> TurnedWrite<T> for Finished<'_, T> {
     }
 }
 
-/// Where the sums of all stretches lie: the outputs of a task as runs along the last axis, each with all phases of that axis, be they
-/// members of a bundle or share a panel. Most tasks have the same, so that it is kept with their positions.
+/// Where the sums of all rows of a task lie: its outputs along the innermost axes, each with all phases of these axes, be they members
+/// of a bundle or share a panel, and with what no tap reaches in between. Most tasks have the same, so that it is kept with their
+/// positions.
 #[derive(Debug, Default)]
 pub(super) struct LaidOut {
-    /// By rising output within a position.
-    turns: Vec<Turn>,
+    turns: Vec<Turns>,
+    sums: Vec<Sums>,
     /// From tile to tile, and from row to row.
     pitches: (usize, usize),
-    /// Per stretch and output, where its sum lies from that of the first turn's first column.
+    /// Per row and output, where its sum lies from that of the first column.
     distances: Vec<isize>,
 }
 
-/// One of the outputs that follow each other in turns.
-#[derive(Debug, PartialEq)]
-struct Turn {
-    /// Where its sums lie, from those of the first column that is stored.
-    offset: isize,
-    /// The positions of a stretch that have it.
-    there: Range<usize>,
+/// The outputs of positions along an axis of a row, which follow each other in turns.
+#[derive(Clone, Debug, PartialEq)]
+struct Turns {
+    /// Of every residue, by rising output, the positions that have it.
+    there: Vec<Range<usize>>,
+    outputs: usize,
+}
+
+/// Where the sums of an output of a position lie.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Sums {
+    /// So far from those of its first column.
+    OfPosition(isize),
+    /// At the same place for all positions, because no tap reaches it.
+    OfNone(isize),
+}
+
+/// The rows of a task.
+pub(super) struct Rows {
+    /// Per axis of a row.
+    turns: Vec<Turns>,
+    /// Of every combination of turns, the number of its phase, if it has one.
+    phases: Vec<Option<usize>>,
+    /// From the first output to where these rows begin.
+    begin: isize,
+    stretches: Stretches,
+}
+
+/// How a row is cut into stretches, whose outputs follow each other in memory.
+struct Stretches {
+    len: usize,
+    /// How far each lies from the first.
+    offsets: Vec<isize>,
 }
 
 /// Stores the sums of all panels of a group by `write`, as long as it can. Returns whether it could.
 pub(super) fn store_stretches<T: Real>(
     site: &Site<'_, T>,
+    rows: &Rows,
     panels: &PanelGroup<'_, T>,
-    sums: &[T],
+    sums: &mut [T],
     write: &impl TurnedWrite<T>,
 ) -> bool {
     let Site { problem, group, bundle, .. } = *site;
     let filter = problem.filter;
-    let last = &problem.axes[problem.axes.len() - 1];
-    let shared = bundle.members[0].shared;
+    // Where phases share a panel, those of a row are fastest.
+    let in_turns = if bundle.members[0].shared { rows.phases.iter().flatten().count() } else { 1 };
     for panel in 0..panels.panels() {
         let prepared = panels.panel(panel, 0);
-        let sums = sums[panels.place(panel, 0, 0)..].as_ptr();
-        // Where phases share a panel, those of the last axis are fastest.
-        let in_turns = if shared { last.phases.len() } else { 1 };
+        let sums = &mut sums[panels.place(panel, 0, 0)..];
+        write.set_tapless(prepared, &mut sums[panels.place_of_tapless()..][..prepared.width()]);
         for phases in panels_of(filter).segments(prepared.panel).chunks(in_turns) {
-            let (begin, turns) = turns(site, panels, phases);
-            let laid_out = lay_out(turns, site, (panels.tile_len(), prepared.width()));
+            let laid_out = lay_out(rows, site, panels, prepared.width(), phases);
             let columns = phases[0].column..phases[0].column + phases[0].channels;
             let of_phases = filter.phase(phases[0].phase);
-            let first = problem.y_channel(group, phases[0].first_channel) + begin;
-            for (row, distances) in laid_out.stretches().enumerate() {
+            let first = problem.y_channel(group, phases[0].first_channel) + rows.begin;
+            for (row, distances) in laid_out.rows().enumerate() {
                 let Some(target) = target(site, &of_phases, row) else { continue };
-                let (first, columns) = (first + target, columns.clone());
-                let rows = TurnedRows { prepared, sums, distances, columns, first };
-                // SAFETY: every distance is the place of a row among the panel's sums, and perhaps of a phase's columns within
-                // it; a row has the panel's columns. Each output belongs to one position of one phase, and each task has its
-                // own positions and panels.
-                if !unsafe { write.write(rows) } {
-                    return false;
+                let Stretches { len, offsets } = &rows.stretches;
+                for (distances, offset) in distances.chunks_exact(*len).zip(offsets) {
+                    let (first, columns) = (first + target + offset, columns.clone());
+                    let rows = TurnedRows { prepared, sums: sums.as_ptr(), distances, columns, first };
+                    // SAFETY: every distance is the place of a row among the panel's sums, and perhaps of a phase's columns
+                    // within it; a row has the panel's columns. Each output belongs to one position of one phase, or lies between
+                    // those of a row, and each task has its own rows and panels.
+                    if !unsafe { write.write(rows) } {
+                        return false;
+                    }
                 }
             }
         }
@@ -111,50 +147,91 @@ pub(super) fn store_stretches<T: Real>(
     true
 }
 
-/// The outputs that follow each other, of all members or of phases that share a panel, and where along the last axis they begin.
-fn turns<T: Real>(site: &Site<'_, T>, panels: &PanelGroup<'_, T>, phases: &[Segment]) -> (isize, Vec<Turn>) {
-    let Site { problem, bundle, spans, .. } = *site;
-    let last = spans.len() - 1;
-    let (of, along) = (&problem.axes[last], spans[last]);
-    // With the output at the first position of a stretch, whether it is there or not.
-    let turn = |first: i64, residue: usize, offset: usize| {
-        let first = first + along.first;
-        let position = |q: i64| (q - first).clamp(0, along.count as i64) as usize;
-        let span = of.span(residue);
-        let there = position(span.first)..position(span.end());
-        (of.output_at(first, residue), Turn { offset: offset as isize, there })
-    };
-    let mut turns: Vec<(i64, Turn)> = match &bundle.members[..] {
-        [member] if member.shared => {
-            let of_phase = |segment: &Segment| {
-                let residue = of.phases[segment.phase % of.phases.len()].residue;
-                turn(member.spans[last].first, residue, segment.column - phases[0].column)
+impl Rows {
+    pub(super) fn of<T: Real>(site: &Site<'_, T>) -> Self {
+        let Site { problem, bundle, spans, .. } = *site;
+        let first = spans.len() - bundle.row_axes;
+        let axes = &problem.axes[first..];
+        let mut rows = Rows {
+            turns: Vec::with_capacity(axes.len()),
+            phases: vec![Some(0)],
+            begin: 0,
+            stretches: Stretches { len: 0, offsets: Vec::new() },
+        };
+        for (of, axis) in axes.iter().zip(first..) {
+            let position_0 = |residue: usize| match &bundle.members[0] {
+                member if member.shared => member.spans[axis].first + spans[axis].first,
+                _ => of.span(residue).first + spans[axis].first,
             };
-            phases.iter().map(of_phase).collect()
-        }
-        members => {
-            let of_member = |(number, member): (usize, &Member)| {
-                turn(member.spans[last].first, member.residues[last], panels.place(0, number, 0))
+            let mut residues: Vec<usize> = of.residues().collect();
+            residues.sort_by_key(|&residue| of.output_at(position_0(residue), residue));
+            let there = |&residue: &usize| {
+                let (own, position_0) = (of.span(residue), position_0(residue));
+                let position = |q: i64| (q - position_0).clamp(0, spans[axis].count as i64) as usize;
+                position(own.first)..position(own.end())
             };
-            members.iter().enumerate().map(of_member).collect()
+            let there: Vec<Range<usize>> = residues.iter().map(there).collect();
+            let with_output = residues.iter().zip(&there).filter(|(_, there)| !there.is_empty());
+            let outputs = with_output
+                .map(|(&residue, there)| of.output_at(position_0(residue) + there.start as i64, residue));
+            rows.begin += outputs.min().unwrap_or(0) as isize * of.y_stride;
+            let phase = |residue: usize| of.phases.iter().position(|phase| phase.residue == residue);
+            let own: Vec<Option<usize>> = residues.iter().map(|&residue| phase(residue)).collect();
+            let with_own = |slower: &Option<usize>| {
+                let slower = *slower;
+                own.iter().map(move |own| Some(slower? * of.phases.len() + (*own)?))
+            };
+            rows.phases = rows.phases.iter().flat_map(with_own).collect();
+            rows.turns.push(Turns { outputs: there.iter().map(Range::len).sum(), there });
         }
-    };
-    turns.sort_by_key(|&(output, _)| output);
-    let there = turns.iter().filter(|(_, turn)| !turn.there.is_empty());
-    let begins = there.map(|(output, turn)| output + turn.there.start as i64 * of.stride);
-    (begins.min().unwrap_or(0) as isize, turns.into_iter().map(|(_, turn)| turn).collect())
+        rows.stretches = Stretches::of(&rows.turns, axes);
+        rows
+    }
+
+    /// Where the sums of all combinations lie, of all members or of phases that share a panel.
+    fn sums<T: Real>(
+        &self,
+        panels: &PanelGroup<'_, T>,
+        phases: &[Segment],
+        shared: bool,
+    ) -> impl Iterator<Item = Sums> {
+        self.phases.iter().map(move |phase| match *phase {
+            Some(phase) if shared => Sums::OfPosition((phases[phase].column - phases[0].column) as isize),
+            Some(member) => Sums::OfPosition(panels.place(0, member, 0) as isize),
+            None => Sums::OfNone(panels.place_of_tapless() as isize),
+        })
+    }
 }
 
-/// Where the outputs of a stretch begin, but for the last axis and the channel; nowhere if they are outside the output.
+impl Stretches {
+    /// As long as possible, given the outputs of the axes of a row.
+    fn of(turns: &[Turns], axes: &[EngineAxis<'_>]) -> Self {
+        let last = axes.len() - 1;
+        // Outputs of an axis follow each other if all those of faster ones are there.
+        let is_whole = |axis: &usize| turns[*axis].outputs == axes[*axis].output;
+        let slowest = (1..=last).rev().take_while(is_whole).last().map_or(last, |axis| axis - 1);
+        let mut offsets = vec![0];
+        for (turns, axis) in turns[..slowest].iter().zip(axes) {
+            let along = |offset: &isize| {
+                let offset = *offset;
+                (0..turns.outputs as isize).map(move |output| offset + output * axis.y_stride)
+            };
+            offsets = offsets.iter().flat_map(along).collect();
+        }
+        Stretches { len: outputs_of(&turns[slowest..]).max(1), offsets }
+    }
+}
+
+/// Where a row begins, but for its own axes and the channel, given one of its phases; nowhere if it is outside the output.
 fn target<T: Real>(site: &Site<'_, T>, phases: &[&Phase], mut row: usize) -> Option<isize> {
-    let last = site.spans.len() - 1;
+    let Site { problem, bundle, spans, .. } = *site;
     let mut target = 0;
-    for (axis, of) in site.problem.axes[..last].iter().enumerate().rev() {
-        let span = &site.spans[axis];
+    for (axis, of) in problem.axes[..spans.len() - bundle.row_axes].iter().enumerate().rev() {
+        let span = &spans[axis];
         let index = span.first + (row % span.count) as i64;
         row /= span.count;
         let residue = if axis == 0 { 0 } else { phases[axis - 1].residue };
-        let output = of.output_at(site.bundle.members[0].spans[axis].first + index, residue);
+        let output = of.output_at(bundle.members[0].spans[axis].first + index, residue);
         if !(0..of.output as i64).contains(&output) {
             return None;
         }
@@ -163,86 +240,141 @@ fn target<T: Real>(site: &Site<'_, T>, phases: &[&Phase], mut row: usize) -> Opt
     Some(target)
 }
 
-/// Where the sums of turns lie, given how far tiles and their rows are apart.
-fn lay_out<'s, T: Real>(turns: Vec<Turn>, site: &Site<'s, T>, pitches: (usize, usize)) -> Ref<'s, LaidOut> {
+/// Where the sums of rows lie, given phases that share a panel, or one of each member, and how wide panels are.
+fn lay_out<'s, T: Real>(
+    rows: &Rows,
+    site: &Site<'s, T>,
+    panels: &PanelGroup<'_, T>,
+    width: usize,
+    phases: &[Segment],
+) -> Ref<'s, LaidOut> {
     let kept = site.positions.laid_out();
-    if !kept.borrow().is_of(&turns, pitches) {
+    let pitches = (panels.tile_len(), width);
+    let sums = || rows.sums(panels, phases, site.bundle.members[0].shared);
+    let is_same = |kept: &LaidOut| {
+        kept.pitches == pitches && kept.turns == rows.turns && kept.sums.iter().copied().eq(sums())
+    };
+    if !is_same(&kept.borrow()) {
         let mut laid_out = kept.borrow_mut();
-        find_distances(&turns, site, pitches, &mut laid_out.distances);
-        (laid_out.turns, laid_out.pitches) = (turns, pitches);
+        let LaidOut { turns, sums: kept_sums, distances, .. } = &mut *laid_out;
+        turns.clone_from(&rows.turns);
+        kept_sums.clear();
+        kept_sums.extend(sums());
+        find_distances(turns, kept_sums, site, pitches, distances);
+        laid_out.pitches = pitches;
     }
     kept.borrow()
 }
 
-/// Per stretch and output, where its sum lies, given how far tiles and their rows are apart.
+/// Per row and output, where its sum lies, given how far tiles and their rows are apart.
 fn find_distances<T: Real>(
-    turns: &[Turn],
+    turns: &[Turns],
+    sums: &[Sums],
     site: &Site<'_, T>,
     (tile_len, width): (usize, usize),
     distances: &mut Vec<isize>,
 ) {
-    let Site { spans, positions, .. } = *site;
-    let last = spans.len() - 1;
+    let Site { spans, positions, bundle, .. } = *site;
     let (strides, _) = position_strides(spans, positions.order());
     let places = positions.places(tile_len, width);
-    let count = spans[last].count;
-    let stretches: usize = spans[..last].iter().map(|span| span.count).product();
-    // Positions that have all turns; before and behind them are some that have not.
-    let begin = turns.iter().map(|turn| turn.there.start).max().unwrap_or(0);
-    let end = turns.iter().map(|turn| turn.there.end).min().unwrap_or(0).max(begin);
+    let outer = spans.len() - bundle.row_axes;
+    let rows: usize = spans[..outer].iter().map(|span| span.count).product();
     distances.clear();
-    distances.reserve_exact(stretches * outputs_of(turns));
-    for stretch in 0..stretches {
-        let first = first_position(spans, &strides, stretch);
-        let place = |position: usize| places[first + position * strides[last]];
-        let border = |position: usize| {
-            let there = turns.iter().filter(move |turn| turn.there.contains(&position));
-            there.map(move |turn| place(position) + turn.offset)
-        };
-        distances.extend((0..begin).flat_map(border));
-        let at = distances.len();
-        distances.resize(at + (end - begin) * turns.len(), 0);
-        let all = distances[at..].chunks_exact_mut(turns.len().max(1));
-        for (distances, position) in all.zip(begin..) {
-            let place = place(position);
-            distances.iter_mut().zip(turns).for_each(|(distance, turn)| *distance = place + turn.offset);
+    distances.reserve_exact(rows * outputs_of(turns));
+    for row in 0..rows {
+        let first = first_position(&spans[..outer], &strides, row);
+        let inner = Inner { turns, spans: &spans[outer..], strides: &strides[outer..], places: &places };
+        inner.extend(first, sums, distances);
+    }
+}
+
+/// The axes of a row, from one of them on.
+struct Inner<'a> {
+    turns: &'a [Turns],
+    spans: &'a [Span],
+    /// How far positions are apart.
+    strides: &'a [usize],
+    /// Where the sums of every position begin.
+    places: &'a [isize],
+}
+
+impl Inner<'_> {
+    /// Appends where the sums of all outputs lie, given the first position, and those of every combination of turns.
+    fn extend(&self, first: usize, sums: &[Sums], distances: &mut Vec<isize>) {
+        let there = &self.turns[0].there;
+        let positions =
+            (0..self.spans[0].count).map(|position| (position, first + position * self.strides[0]));
+        if self.turns.len() > 1 {
+            let faster = Inner {
+                turns: &self.turns[1..],
+                spans: &self.spans[1..],
+                strides: &self.strides[1..],
+                places: self.places,
+            };
+            let of_turns = there.iter().zip(sums.chunks_exact(sums.len() / there.len()));
+            for (position, first) in positions {
+                let own = of_turns.clone().filter(|(there, _)| there.contains(&position));
+                own.for_each(|(_, sums)| faster.extend(first, sums, distances));
+            }
+            return;
         }
-        distances.extend((end..count).flat_map(border));
+        // Positions that have all turns; before and behind them are some that have not.
+        let begin = there.iter().map(|there| there.start).max().unwrap_or(0);
+        let end = there.iter().map(|there| there.end).min().unwrap_or(0);
+        for (position, number) in positions {
+            let place = self.places[number];
+            if (begin..end).contains(&position) {
+                distances.extend(sums.iter().map(|sums| sums.of(place)));
+            } else {
+                let own = there.iter().zip(sums).filter(|(there, _)| there.contains(&position));
+                distances.extend(own.map(|(_, sums)| sums.of(place)));
+            }
+        }
+    }
+}
+
+impl Sums {
+    /// Where they lie, given where those of the position do.
+    fn of(self, place: isize) -> isize {
+        match self {
+            Sums::OfPosition(distance) => place + distance,
+            Sums::OfNone(place) => place,
+        }
     }
 }
 
 impl LaidOut {
-    /// The most bytes of those of so many positions with so many turns.
-    pub(super) fn most_bytes(positions: usize, turns: usize) -> usize {
-        turns * (positions * size_of::<isize>() + size_of::<Turn>())
+    /// The most bytes of those of so many positions with so many turns, along so many axes.
+    pub(super) fn most_bytes(positions: usize, turns: usize, axes: usize) -> usize {
+        let of_turn = size_of::<Sums>() + axes * size_of::<Range<usize>>();
+        turns * (positions * size_of::<isize>() + of_turn) + axes * size_of::<Turns>()
     }
 
     /// The same of what they are found by.
-    pub(super) fn most_bytes_to_find(positions: usize) -> usize {
-        positions * size_of::<isize>()
+    pub(super) fn most_bytes_to_find(positions: usize, turns: usize, axes: usize) -> usize {
+        let of_turn =
+            2 * size_of::<Option<usize>>() + axes * (size_of::<Range<usize>>() + size_of::<usize>());
+        positions * size_of::<isize>() + turns * of_turn + axes * size_of::<Turns>()
     }
 
-    fn is_of(&self, turns: &[Turn], pitches: (usize, usize)) -> bool {
-        self.pitches == pitches && self.turns == turns
-    }
-
-    /// The distances of every stretch.
-    fn stretches(&self) -> impl Iterator<Item = &[isize]> {
+    /// The distances of every row.
+    fn rows(&self) -> impl Iterator<Item = &[isize]> {
         self.distances.chunks_exact(outputs_of(&self.turns).max(1))
     }
 }
 
-/// The number of the first position of a stretch, given how far positions are apart along every axis.
-fn first_position(spans: &[Span], strides: &[usize], mut stretch: usize) -> usize {
-    let mut number = 0;
-    for axis in (0..spans.len() - 1).rev() {
-        number += stretch % spans[axis].count * strides[axis];
-        stretch /= spans[axis].count;
-    }
-    number
+/// Outputs of a row.
+fn outputs_of(turns: &[Turns]) -> usize {
+    turns.iter().map(|turns| turns.outputs).product()
 }
 
-/// Outputs of a stretch.
-fn outputs_of(turns: &[Turn]) -> usize {
-    turns.iter().map(|turn| turn.there.len()).sum()
+/// The number of the first position of a row, given the spans of the axes before its own, and how far positions are apart along every
+/// axis.
+fn first_position(spans: &[Span], strides: &[usize], mut row: usize) -> usize {
+    let mut number = 0;
+    for (span, stride) in spans.iter().zip(strides).rev() {
+        number += row % span.count * stride;
+        row /= span.count;
+    }
+    number
 }

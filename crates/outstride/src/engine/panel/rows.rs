@@ -96,7 +96,7 @@ impl KeptPositions {
         let of_position = indices + distances + Blocks::position_bytes();
         let extents = axes * size_of::<Span>();
         let of_piece = size_of::<Piece>() + size_of::<isize>() + extents + Blocks::tile_bytes(axes);
-        let laid_out = LaidOut::most_bytes(positions, turns);
+        let laid_out = LaidOut::most_bytes(positions, turns, axes);
         shapes.min(Self::MOST) * (positions * of_position + pieces * of_piece + laid_out)
     }
 }

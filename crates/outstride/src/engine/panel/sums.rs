@@ -27,6 +27,8 @@ pub(super) struct PanelGroup<'a, T: 'static> {
     tile_len: usize,
     /// Whose sums are kept; a single one if they are stored before those of the next.
     tiles: usize,
+    /// Room behind these, for a row of what no tap reaches, if that is stored with them.
+    tapless_len: usize,
 }
 
 /// A panel with its weights and bias in a group.
@@ -93,6 +95,7 @@ impl<'a, T: Real> PanelGroup<'a, T> {
             members: bundle.members.len(),
             tile_len,
             tiles,
+            tapless_len: if bundle.row_axes > 0 { 2 * filter.kernels.lanes() } else { 0 },
         }
     }
 
@@ -124,11 +127,16 @@ impl<'a, T: Real> PanelGroup<'a, T> {
 
     /// Elements that the sums of all tiles take.
     pub(super) fn len(&self) -> usize {
-        self.panels.len() * self.tiles * self.tile_len
+        self.panels.len() * self.len_of_one()
     }
 
     /// The same of one panel of one member.
     pub(super) fn len_of_one(&self) -> usize {
+        self.place_of_tapless() + self.tapless_len
+    }
+
+    /// Where a row of what no tap reaches begins among these.
+    pub(super) fn place_of_tapless(&self) -> usize {
         self.tiles * self.tile_len
     }
 

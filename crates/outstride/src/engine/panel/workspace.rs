@@ -31,17 +31,20 @@ impl PanelPlan {
     fn bytes_of_sums<T: Real>(&self, needed: &[Span], filter: &PackedFilter<T>, spans: &[Span]) -> usize {
         let positions = positions_in(spans);
         let row_bytes = 2 * filter.kernels.lanes() * size_of::<T>();
+        let tapless_rows = usize::from(self.stores_planes());
         if self.arithmetic == Arithmetic::Tiles {
             let tiles = self.strips(needed, spans).tiles(positions, TILE_ROWS);
-            let rows = matrix::padded_tiles(tiles) * TILE_ROWS * self.waiting_members();
+            let rows = (matrix::padded_tiles(tiles) * TILE_ROWS + tapless_rows) * self.waiting_members();
             return (rows * row_bytes).max(matrix::WAITING_SUMS * size_of::<T>());
         }
         let tile = self.tile_rows(filter);
         let rows = self.waiting_tiles(positions.div_ceil(tile)) * tile;
         let of_bundle = |bundle: &Bundle| {
             let of_panel = self.rows_of_panel(bundle, rows, self.granules_of_box(spans)) * row_bytes;
+            let tapless = tapless_rows * bundle.members.len() * row_bytes;
             // Smaller boxes may have more panels at once, within the same limit.
-            (self.near_panels(filter, bundle) * of_panel).min(self.sum_bytes().max(of_panel))
+            let panels = self.near_panels(filter, bundle);
+            (panels * of_panel).min(self.sum_bytes().max(of_panel)) + panels * tapless
         };
         self.bundles.iter().map(of_bundle).max().unwrap_or(0)
     }
@@ -71,8 +74,15 @@ impl PanelPlan {
     ) -> usize {
         let positions = positions_in(spans);
         let members = self.bundles.iter().map(|bundle| bundle.members.len()).max().unwrap_or(1);
-        let in_turns = axes.last().filter(|_| self.stores_planes()).map_or(0, |axis| axis.phases.len());
-        let stores = if self.stores_planes() { LaidOut::most_bytes_to_find(positions) } else { 0 };
+        let in_turns = match self.row_axes() {
+            0 => 0,
+            row_axes => axes[axes.len() - row_axes..].iter().map(|axis| axis.residues().len()).product(),
+        };
+        let stores = if self.stores_planes() {
+            LaidOut::most_bytes_to_find(positions, in_turns, spans.len())
+        } else {
+            0
+        };
         let rows = self.tile_rows(filter);
         let (pieces, of_positions) = match self.arithmetic {
             Arithmetic::Vectors => (positions.div_ceil(rows), 0),

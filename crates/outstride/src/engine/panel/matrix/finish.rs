@@ -143,6 +143,11 @@ pub(in crate::engine::panel) struct FinishInTurning<'a, T: Real> {
 }
 
 impl<T: Real> TurnedWrite<T> for FinishInTurning<'_, T> {
+    fn set_tapless(&self, _: &Prepared<'_, T>, row: &mut [T]) {
+        // The bias is added on the way.
+        row.fill(T::default());
+    }
+
     unsafe fn write(&self, rows: TurnedRows<'_, T>) -> bool {
         let TurnedRows { prepared, sums, distances, columns, first } = rows;
         let MatrixSums { site, session, .. } = self.sums;
