@@ -164,6 +164,11 @@ impl<'a> EngineAxis<'a> {
         self.phases.len() as i64 == self.stride
     }
 
+    /// The share of residues that have a phase.
+    pub(crate) fn covered_share(&self) -> f64 {
+        self.phases.len() as f64 / self.stride as f64
+    }
+
     /// The same outputs, all of one phase, given that of the batch.
     pub(crate) fn covered(&self, batch_phases: &'a [Phase]) -> Self {
         EngineAxis { stride: 1, pad_begin: 0, phases: batch_phases, ..self.clone() }

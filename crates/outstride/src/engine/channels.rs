@@ -174,35 +174,61 @@ pub(crate) fn copy_block<T: Real, E: Copy>(
     if needed.iter().any(|span| span.count == 0) {
         return;
     }
-    let last = needed.len() - 1;
-    let along = needed[last].intersect(&problem.axes[last].whole_input());
-    let before = (along.first - needed[last].first).clamp(0, needed[last].count as i64) as usize;
     let distances: Vec<isize> =
         (0..channels).map(|channel| channel as isize * problem.x_channel_stride).collect();
-    let rows: usize = needed[..last].iter().map(|span| span.count).product();
-    for row in 0..rows {
-        let (mut rest, mut to) = (row, 0isize);
-        for axis in (0..last).rev() {
-            to += (rest % needed[axis].count) as isize * strides[axis];
-            rest /= needed[axis].count;
+    let Joined { along, positions } = joined_axes(&problem.axes, needed, strides);
+    let (outer, row) = (&needed[..along], needed[along]);
+    let inside = row.intersect(&problem.axes[along].whole_input());
+    let before = (inside.first - row.first).clamp(0, row.count as i64) as usize * positions;
+    let copied = before..before + inside.count * positions;
+    let stride = strides[needed.len() - 1] as usize;
+    let rows: usize = outer.iter().map(|span| span.count).product();
+    for number in 0..rows {
+        let (mut rest, mut to) = (number, 0isize);
+        for (span, stride) in outer.iter().zip(strides).rev() {
+            to += (rest % span.count) as isize * stride;
+            rest /= span.count;
         }
-        let stride = strides[last] as usize;
         let target = &mut target[to as usize..];
-        let from = row_of_input(&problem.axes, needed, row);
-        let copied = if from.is_some() { before..before + along.count } else { 0..0 };
-        for position in (0..needed[last].count).filter(|position| !copied.contains(position)) {
+        let from = row_of_input(&problem.axes, &needed[..=along], number);
+        let copied = if from.is_some() { copied.clone() } else { 0..0 };
+        for position in (0..row.count * positions).filter(|position| !copied.contains(position)) {
             fill(&mut target[position * stride..]);
         }
         if let Some(from) = from {
-            let target = &mut target[before * stride..];
-            copy_row(x as isize + from, &distances, along.count, target, stride);
+            let target = &mut target[copied.start * stride..];
+            copy_row(x as isize + from, &distances, copied.len(), target, stride);
         }
     }
 }
 
-/// How far from index 0 of all axes the first input lies that a row of a box has; none if the row is all around the input.
+/// Axes of a box that are read as if they were one.
+struct Joined {
+    /// The slowest of them.
+    along: usize,
+    /// Positions of all others.
+    positions: usize,
+}
+
+/// The innermost axes whose positions follow each other in the input and in the copy, given the distances between those there.
+fn joined_axes(axes: &[EngineAxis<'_>], needed: &[Span], strides: &[isize]) -> Joined {
+    let last = needed.len() - 1;
+    let follow = |axis: usize| {
+        let (count, is_whole) = (axes[axis].input as isize, needed[axis] == axes[axis].whole_input());
+        let are_next =
+            |strides: [isize; 2]| strides[0].checked_mul(count).is_some_and(|next| next == strides[1]);
+        is_whole
+            && are_next([axes[axis].x_stride, axes[axis - 1].x_stride])
+            && are_next([strides[axis], strides[axis - 1]])
+    };
+    let along = (1..=last).rev().take_while(|&axis| follow(axis)).last().map_or(last, |axis| axis - 1);
+    Joined { along, positions: needed[along + 1..].iter().map(|span| span.count).product() }
+}
+
+/// How far from index 0 of all axes the first input lies that a row of a box has, along the last axis that it is given for; none if the
+/// row is all around the input.
 pub(crate) fn row_of_input(axes: &[EngineAxis<'_>], needed: &[Span], row: usize) -> Option<isize> {
-    let last = axes.len() - 1;
+    let last = needed.len() - 1;
     let along = needed[last].intersect(&axes[last].whole_input());
     // What lies around the input may be farther away than can be told.
     let mut from = (along.count > 0).then(|| along.first as isize * axes[last].x_stride)?;

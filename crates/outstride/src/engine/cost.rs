@@ -24,6 +24,9 @@ const CYCLES_OF_A_SHARED_PART: f64 = 25.0;
 const TURNING_OF_VECTORS: f64 = 2.0;
 const TURNING_OF_A_PART: f64 = 2.0 / 3.0;
 
+/// Fewer channels than that take as long to be turned around.
+const FEWEST_TURNED: f64 = 6.0;
+
 /// What weights of 16 bits take to fetch and to widen, in terms of what wide ones take.
 const NARROW_SIZE: f64 = 0.6;
 
@@ -209,7 +212,9 @@ fn around_panels<T: Real>(
     let stores = match (strides.y_channel, plan.stores_planes()) {
         (1, _) if are_short_runs(filter) => Stores::ShortRuns,
         (1, _) => Stores::Runs,
-        (_, true) if plan.turns_phases_together() => Stores::TurnedTogether(turning),
+        (_, true) if plan.turns_phases_together() => {
+            Stores::TurnedTogether(turning * (FEWEST_TURNED / filter.out_channels as f64).max(1.0))
+        }
         (_, true) => Stores::Turned,
         _ if plan.stores_runs(filter) => Stores::RunsOfPhases(axes[axes.len() - 1].phases.len()),
         _ => Stores::Scattered,
@@ -259,12 +264,28 @@ pub(super) fn pixel_cycles<T: Real>(
     let inputs = elements(axes.iter().map(|axis| axis.input), filter.in_channels * filter.groups);
     let copy = inputs * if last.x_stride == 1 { 0.2 } else { 0.6 };
     let plan = PixelPlan::new(axes, filter, Workers::ALONE);
+    let rows_of_axis = |axis: &EngineAxis<'_>| axis.output as f64 * axis.covered_share();
+    let channels = (filter.out_channels * filter.groups) as f64;
+    let rows = axes[..axes.len() - 1].iter().map(rows_of_axis).product::<f64>() * channels;
     // Each pass reads a panel's lines once per block of its columns.
     plan.cycles(axes, filter)
         + CYCLES_OF_A_PIXEL_GROUP * filter.groups as f64
         + copy
         + 3.0 * weight_cycles(filter, plan.passes())
         + store_cycles(axes, filter, stores)
+        + rows * cycles_of_pixel_row(last)
+}
+
+/// What a row of a channel takes to be stored by the pixel path beside its elements, given its axis.
+fn cycles_of_pixel_row(axis: &EngineAxis<'_>) -> f64 {
+    match axis.stride {
+        _ if axis.y_stride != 1 => 60.0,
+        // What no tap reaches is written by itself, between the others.
+        _ if !axis.is_covered() => 500.0,
+        1 => 70.0,
+        2 | 4 | 8 => 90.0,
+        _ => 280.0,
+    }
 }
 
 pub(super) fn lane_cycles<T: Real>(

@@ -3,6 +3,7 @@
 //! A task takes a box of positions and some of the panels. It copies the input of the box (unless channels are side by
 //! side already), computes the sums of a few panels at all its positions, and stores them.
 
+mod borders;
 mod bundle;
 mod cut;
 mod estimate;
@@ -30,17 +31,12 @@ use super::boxes::{Boxes, Workers};
 use super::channels::ChannelBlocks;
 use super::pack::PackedFilter;
 use super::panels::{Form, MOST_PHASES_OF_ROWS, Panels};
+use borders::Borders;
 use bundle::Bundle;
 pub(crate) use estimate::Transformed;
 pub(crate) use matrix::{Grain, MatrixWeights};
 pub(crate) use rows::KeptPositions;
 pub(crate) use winograd::WinogradWeights;
-
-/// From this share of zeros on, rows are arranged so that whole taps fall on them.
-const WORTHWHILE_BORDER_SHARE: f64 = 0.1;
-
-/// Up to so many channels, a tile's products with zeros take less time than to find out where they are.
-const FEW_CHANNELS: usize = 64;
 
 /// Of rows of positions up to this length, most tiles reach beyond the input somewhere.
 const MOSTLY_BORDER: usize = 64;
@@ -80,6 +76,8 @@ pub(crate) struct PanelPlan {
     order: Vec<usize>,
     /// The share of multiplications by zeros around the input, if every tap of every position is computed.
     border_share: f64,
+    /// Whether vectors multiply these zeros, as far as they are copied with the input, rather than leave them out.
+    multiplies_zeros: bool,
     /// The most rows that are computed at once.
     rows_at_once: usize,
     arithmetic: Arithmetic,
@@ -132,11 +130,9 @@ impl PanelPlan {
             Stores::Planes => bundle::rows_of_phases(axes, filter, panels, row_axes),
             Stores::SharedPlanes => bundle::rows_of_panels(axes, filter, panels, row_axes),
         };
-        let mut order: Vec<usize> = (0..axes.len()).collect();
-        let border_share = border_share(axes);
-        if axes[0].output > 1 && border_share >= WORTHWHILE_BORDER_SHARE {
-            order.rotate_left(1);
-        }
+        let blocks = ChannelBlocks::new(filter.in_channels);
+        let Borders { share: border_share, order, multiplies_zeros } =
+            Borders::new(axes, filter, blocks.size);
         let mut plan = PanelPlan {
             boxes: Boxes::whole(longest(&bundles, axes.len())),
             starts: (0..axes.len()).map(|axis| starts(&bundles, axis)).collect(),
@@ -144,13 +140,16 @@ impl PanelPlan {
             splits: 1,
             splits_bundles: false,
             panels_of_lines: 1,
-            blocks: ChannelBlocks::new(filter.in_channels),
+            blocks,
             granules: vec![1; axes.len()],
             points: 0,
             reach: axes.iter().map(EngineAxis::reach).collect(),
             in_place: strides.x_readable
                 && (strides.x_channel == 1 || filter.in_channels == 1)
-                && !share_sets::<T>(axes, &order),
+                && !share_sets::<T>(axes, &order)
+                // A copy has zeros around it that need not be told from inputs.
+                && !(multiplies_zeros && last.input <= MOSTLY_BORDER),
+            multiplies_zeros,
             stores,
             order,
             border_share,
@@ -158,9 +157,6 @@ impl PanelPlan {
             arithmetic: Arithmetic::Vectors,
             widened: false,
         };
-        // A copy has zeros around it that need not be told from inputs.
-        let is_mostly_border = plan.border_share > 0.0 && last.input <= MOSTLY_BORDER;
-        plan.in_place &= !(is_mostly_border && plan.multiplies_zeros());
         plan.cut(axes, filter, Workers::ALONE);
         plan
     }
@@ -282,11 +278,6 @@ impl PanelPlan {
         self.bundles.first().map_or(0, |bundle| bundle.row_axes)
     }
 
-    /// Whether vectors multiply zeros around the input, as far as they are copied with it, rather than leave them out.
-    fn multiplies_zeros(&self) -> bool {
-        self.blocks.size <= FEW_CHANNELS && self.border_share < WORTHWHILE_BORDER_SHARE
-    }
-
     /// Whether these runs are made of panels that have all phases of the last axis.
     pub(crate) fn turns_phases_together(&self) -> bool {
         self.stores == Stores::SharedPlanes
@@ -364,21 +355,4 @@ fn longest(bundles: &[Bundle], axes: usize) -> Vec<Span> {
 fn starts(bundles: &[Bundle], axis: usize) -> (i64, i64) {
     let starts = bundles.iter().flat_map(|bundle| &bundle.members).map(|member| member.spans[axis].first);
     (starts.clone().min().unwrap_or(0), starts.max().unwrap_or(0))
-}
-
-/// See [`PanelPlan::border_share`].
-fn border_share(axes: &[EngineAxis<'_>]) -> f64 {
-    let real = |axis: &EngineAxis<'_>| {
-        let (mut inside, mut all) = (0.0, 0.0);
-        for phase in axis.phases {
-            let span = axis.span(phase.residue);
-            for tap in &phase.taps {
-                let read = Span { first: span.first - tap.delta as i64, count: span.count };
-                inside += read.intersect(&axis.whole_input()).count as f64;
-                all += span.count as f64;
-            }
-        }
-        if all > 0.0 { inside / all } else { 1.0 }
-    };
-    1.0 - axes.iter().map(real).product::<f64>()
 }

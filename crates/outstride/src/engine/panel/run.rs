@@ -90,7 +90,7 @@ impl PanelPlan {
                 site: &site,
                 input: &input,
                 blocks: self.blocks,
-                with_zeros: self.multiplies_zeros(),
+                with_zeros: self.multiplies_zeros,
             };
             let tiles = self.waiting_tiles(positions.tiles());
             let at_once = self.panels_at_once(filter, bundle, tiles * most_rows * bundle.members.len());

@@ -1,0 +1,71 @@
+//! What becomes of the zeros around the input.
+
+use outstride_kernels::Real;
+
+use super::super::axis::{EngineAxis, Span};
+use super::super::pack::PackedFilter;
+
+/// From this share of zeros on, rows are arranged so that whole taps fall on them.
+const WORTHWHILE_SHARE: f64 = 0.1;
+
+/// For so many zeros per input, which samples of the same position leave out together, it is worth having these side by side.
+const WORTHWHILE_ZEROS: f64 = 1.6;
+
+/// Up to so many channels, a tile's products with zeros take less time than to find out where they are.
+const FEW_CHANNELS: usize = 64;
+
+/// Up to so many zeros per input and vector likewise: the fewer channels there are, the more of them may be.
+const FEW_ZEROS: f64 = 10.0;
+
+/// How rows of tiles are arranged for the zeros around the input, and whether these are multiplied.
+pub(super) struct Borders {
+    /// The share of multiplications by zeros, if every tap of every position is computed.
+    pub(super) share: f64,
+    /// The axes, slowest first, in which positions become rows of tiles.
+    pub(super) order: Vec<usize>,
+    /// Whether vectors multiply zeros, as far as they are copied with the input, rather than leave them out.
+    pub(super) multiplies_zeros: bool,
+}
+
+impl Borders {
+    /// For vectors that read so many channels at a time.
+    pub(super) fn new<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, channels: usize) -> Self {
+        let share = share_of_zeros(axes);
+        let mut order: Vec<usize> = (0..axes.len()).collect();
+        // So many of the rows of a tile are samples of the same position.
+        let of_a_position = (axes[0].output as f64 / filter.kernels.panel_rows() as f64).min(1.0);
+        let left_out = zeros_per_input(share, filter.in_channels) * of_a_position;
+        let by_samples = axes[0].output > 1 && share >= WORTHWHILE_SHARE && left_out >= WORTHWHILE_ZEROS;
+        let are_few = if by_samples {
+            order.rotate_left(1);
+            false
+        } else {
+            // Most tiles have rows at both ends of the last axis, and could leave out no tap whole because of it.
+            let outer = share_of_zeros(&axes[..axes.len() - 1]);
+            zeros_per_input(outer, channels * filter.widest_panel()) <= FEW_ZEROS
+        };
+        Borders { share, order, multiplies_zeros: are_few && share > 0.0 && channels <= FEW_CHANNELS }
+    }
+}
+
+/// How many products with zeros there are, channel by channel, for every position that a tap meets an input at.
+fn zeros_per_input(share_of_zeros: f64, channels: usize) -> f64 {
+    channels as f64 * share_of_zeros / (1.0 - share_of_zeros).max(f64::MIN_POSITIVE)
+}
+
+/// The share of multiplications by zeros around the input, if every tap of every position is computed.
+fn share_of_zeros(axes: &[EngineAxis<'_>]) -> f64 {
+    let real = |axis: &EngineAxis<'_>| {
+        let (mut inside, mut all) = (0.0, 0.0);
+        for phase in axis.phases {
+            let span = axis.span(phase.residue);
+            for tap in &phase.taps {
+                let read = Span { first: span.first - tap.delta as i64, count: span.count };
+                inside += read.intersect(&axis.whole_input()).count as f64;
+                all += span.count as f64;
+            }
+        }
+        if all > 0.0 { inside / all } else { 1.0 }
+    };
+    1.0 - axes.iter().map(real).product::<f64>()
+}
