@@ -18,10 +18,14 @@ const FEW_CHANNELS: usize = 64;
 const FEW_ZEROS: f64 = 10.0;
 
 /// How rows of tiles are arranged for the zeros around the input, and whether these are multiplied.
+#[derive(Clone, Debug)]
 pub(super) struct Borders {
     /// The share of multiplications by zeros, if every tap of every position is computed.
     pub(super) share: f64,
-    /// The axes, slowest first, in which positions become rows of tiles.
+    /// The same of the zeros beside all axes but the last.
+    pub(super) outer_share: f64,
+    /// The axes, slowest first, in which positions become rows of tiles. With the batch fastest, the rows of small maps have their
+    /// borders in common, and whole taps can be left out.
     pub(super) order: Vec<usize>,
     /// Whether vectors multiply zeros, as far as they are copied with the input, rather than leave them out.
     pub(super) multiplies_zeros: bool,
@@ -36,15 +40,14 @@ impl Borders {
         let of_a_position = (axes[0].output as f64 / filter.kernels.panel_rows() as f64).min(1.0);
         let left_out = zeros_per_input(share, filter.in_channels) * of_a_position;
         let by_samples = axes[0].output > 1 && share >= WORTHWHILE_SHARE && left_out >= WORTHWHILE_ZEROS;
-        let are_few = if by_samples {
+        // Most tiles have rows at both ends of the last axis, and could leave out no tap whole because of it.
+        let outer_share = share_of_zeros(&axes[..axes.len() - 1]);
+        let are_few = zeros_per_input(outer_share, channels * filter.widest_panel()) <= FEW_ZEROS;
+        if by_samples {
             order.rotate_left(1);
-            false
-        } else {
-            // Most tiles have rows at both ends of the last axis, and could leave out no tap whole because of it.
-            let outer = share_of_zeros(&axes[..axes.len() - 1]);
-            zeros_per_input(outer, channels * filter.widest_panel()) <= FEW_ZEROS
-        };
-        Borders { share, order, multiplies_zeros: are_few && share > 0.0 && channels <= FEW_CHANNELS }
+        }
+        let multiplies_zeros = !by_samples && are_few && share > 0.0 && channels <= FEW_CHANNELS;
+        Borders { share, outer_share, order, multiplies_zeros }
     }
 }
 

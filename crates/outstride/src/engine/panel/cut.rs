@@ -245,10 +245,10 @@ impl PanelPlan {
 
     /// The runs of positions that tiles are cut from, if so much input is copied.
     pub(super) fn strips(&self, needed: &[Span], spans: &[Span]) -> Strips {
-        let (strides, _) = channels::position_strides(needed, &self.order);
+        let (strides, _) = channels::position_strides(needed, &self.borders.order);
         let strides: Vec<isize> = strides.into_iter().map(|stride| stride as isize).collect();
         let counts: Vec<usize> = spans.iter().map(|span| span.count).collect();
-        Strips::new(&counts, &self.order, &strides, TILE_ROWS)
+        Strips::new(&counts, &self.borders.order, &strides, TILE_ROWS)
     }
 
     /// Whether sums of tiles are stored before there are others.

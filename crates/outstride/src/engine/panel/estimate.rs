@@ -4,6 +4,7 @@ use outstride_kernels::{Real, TILE_ROWS};
 
 use super::super::axis::{EngineAxis, Span};
 use super::super::pack::PackedFilter;
+use super::borders::Borders;
 use super::bundle::{Bundle, Member};
 use super::winograd::transforms;
 use super::{Arithmetic, PanelPlan, panels_of};
@@ -33,12 +34,17 @@ impl PanelPlan {
 
     /// The share of taps that are computed, because they meet the input at some of the rows that are computed at once.
     fn share_of_taps(&self, axes: &[EngineAxis<'_>]) -> f64 {
-        if !self.batch_is_fastest() || self.arithmetic == Arithmetic::Winograd {
-            return 1.0;
+        let Borders { share, outer_share, multiplies_zeros, .. } = self.borders;
+        let is_all = |count: usize| (count as f64 / self.rows_at_once as f64).min(1.0);
+        let last = &axes[axes.len() - 1];
+        match self.arithmetic {
+            Arithmetic::Winograd => 1.0,
+            Arithmetic::Vectors if multiplies_zeros => 1.0,
+            // Only rows of the same position meet the input at the same taps for certain.
+            _ if self.batch_is_fastest() => 1.0 - share * is_all(axes[0].output),
+            // Or those of positions along the last axis, if it is not for that.
+            _ => 1.0 - outer_share * is_all(last.positions().count),
         }
-        // Only rows of the same position meet the input at the same taps for certain.
-        let of_a_position = (axes[0].output as f64 / self.rows_at_once as f64).min(1.0);
-        1.0 - self.border_share * of_a_position
     }
 
     /// Rows of panels that phases share, of which each is stored by itself, those at the border piece by piece. Where a single panel

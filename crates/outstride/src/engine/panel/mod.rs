@@ -71,13 +71,7 @@ pub(crate) struct PanelPlan {
     /// Whether input channels are side by side, so that nothing is copied.
     in_place: bool,
     stores: Stores,
-    /// The axes, slowest first, in which positions become rows of tiles. With the batch fastest, the rows of small maps
-    /// have their borders in common, and whole taps can be left out.
-    order: Vec<usize>,
-    /// The share of multiplications by zeros around the input, if every tap of every position is computed.
-    border_share: f64,
-    /// Whether vectors multiply these zeros, as far as they are copied with the input, rather than leave them out.
-    multiplies_zeros: bool,
+    borders: Borders,
     /// The most rows that are computed at once.
     rows_at_once: usize,
     arithmetic: Arithmetic,
@@ -131,8 +125,7 @@ impl PanelPlan {
             Stores::SharedPlanes => bundle::rows_of_panels(axes, filter, panels, row_axes),
         };
         let blocks = ChannelBlocks::new(filter.in_channels);
-        let Borders { share: border_share, order, multiplies_zeros } =
-            Borders::new(axes, filter, blocks.size);
+        let borders = Borders::new(axes, filter, blocks.size);
         let mut plan = PanelPlan {
             boxes: Boxes::whole(longest(&bundles, axes.len())),
             starts: (0..axes.len()).map(|axis| starts(&bundles, axis)).collect(),
@@ -146,13 +139,11 @@ impl PanelPlan {
             reach: axes.iter().map(EngineAxis::reach).collect(),
             in_place: strides.x_readable
                 && (strides.x_channel == 1 || filter.in_channels == 1)
-                && !share_sets::<T>(axes, &order)
+                && !share_sets::<T>(axes, &borders.order)
                 // A copy has zeros around it that need not be told from inputs.
-                && !(multiplies_zeros && last.input <= MOSTLY_BORDER),
-            multiplies_zeros,
+                && !(borders.multiplies_zeros && last.input <= MOSTLY_BORDER),
             stores,
-            order,
-            border_share,
+            borders,
             rows_at_once: filter.kernels.panel_rows(),
             arithmetic: Arithmetic::Vectors,
             widened: false,
@@ -265,7 +256,7 @@ impl PanelPlan {
 
     /// Whether the rows of a tile are samples of a position, as far as there are so many.
     fn batch_is_fastest(&self) -> bool {
-        self.order.last() == Some(&0)
+        self.borders.order.last() == Some(&0)
     }
 
     /// Whether channels-first outputs are stored as runs.

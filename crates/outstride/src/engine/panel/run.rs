@@ -90,7 +90,7 @@ impl PanelPlan {
                 site: &site,
                 input: &input,
                 blocks: self.blocks,
-                with_zeros: self.multiplies_zeros,
+                with_zeros: self.borders.multiplies_zeros,
             };
             let tiles = self.waiting_tiles(positions.tiles());
             let at_once = self.panels_at_once(filter, bundle, tiles * most_rows * bundle.members.len());
@@ -123,7 +123,7 @@ impl PanelPlan {
         let Scratch { input, sums, parts, tiny_parts, positions: kept, .. } = scratch;
         let needed = self.needed(&problem.axes, &task.spans);
         let scratch = (PartsScratch { line: input, parts, tiny: tiny_parts }, task.input);
-        let input = PartsInput::copied(problem, task.group, &needed, &self.order, &session, scratch);
+        let input = PartsInput::copied(problem, task.group, &needed, &self.borders.order, &session, scratch);
         for (bundle, share) in self.share(task.split) {
             let Some(own) = own_spans(&task.spans, bundle) else { continue };
             let positions = kept.of(self.layout(problem, &own, &input.strides, Cut::Strips(TILE_ROWS)));
@@ -173,7 +173,8 @@ impl PanelPlan {
         for (bundle, share) in self.share(task.split) {
             let Some(own) = own_spans(&task.spans, bundle) else { continue };
             let positions = kept.of(self.layout(problem, &own, &input.strides, Cut::Tiles(most_rows)));
-            let (spans, tiles) = made_for(own, &mut known, |own| Tiles::new(scheme, own, &self.order));
+            let (spans, tiles) =
+                made_for(own, &mut known, |own| Tiles::new(scheme, own, &self.borders.order));
             let site = Site { problem, group: task.group, bundle, spans, positions };
             let output_rows = self.output_rows(&site);
             let len = Points::<T>::len(bundle, scheme, tiles.len(), filter.in_channels);
@@ -206,7 +207,7 @@ impl PanelPlan {
         let output_stride = |axis: &EngineAxis<'_>| axis.stride as isize * axis.y_stride;
         Layout {
             counts: own.iter().map(|span| span.count).collect(),
-            order: self.order.clone(),
+            order: self.borders.order.clone(),
             input_strides: input_strides.to_vec(),
             output_strides: problem.axes.iter().map(output_stride).collect(),
             cut,
