@@ -14,6 +14,9 @@ const BLOCK_CHANNELS: usize = 256;
 /// Positions of a channel that are fetched at once, while others are turned.
 const FETCHED_POSITIONS: usize = 64;
 
+/// Positions of short rows that are copied together.
+const SHORT_ROWS: usize = 64;
+
 /// How the channels of a group are cut into blocks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ChannelBlocks {
@@ -92,7 +95,8 @@ impl<'a, T: Real> Input<'a, T> {
                     copy_row(problem, from, distances, count, target, pitch)
                 };
                 let fill = |target: &mut [T]| target[..channels].fill(T::default());
-                copy_block(problem, x, channels, &needed, &strides, (target, fill), row);
+                let target = BoxTarget { memory: target, parts: 1, part_stride: 0, fill };
+                copy_block(problem, x, channels, &needed, &strides, target, row);
             }
         });
         let before: isize =
@@ -159,47 +163,105 @@ pub(crate) fn position_strides(needed: &[Span], order: &[usize]) -> (Vec<usize>,
     (strides, stride)
 }
 
-/// Copies some channels of a box. `x` is where channel and indices 0 lie. `fill` fills a position around the input, given the
-/// target from there on. `copy_row` copies a row of positions: from an index of the input on, channels at their distances, so many
-/// positions of the last axis, to a target with so many elements from position to position.
+/// Where a box is copied to.
+pub(crate) struct BoxTarget<'m, E, F> {
+    pub(crate) memory: &'m mut [E],
+    /// Parts that elements are cut into, so far from each other.
+    pub(crate) parts: usize,
+    pub(crate) part_stride: usize,
+    /// Fills a position around the input, given the memory from there on.
+    pub(crate) fill: F,
+}
+
+/// Copies some channels of a box. `x` is where channel and indices 0 lie. `copy_row` copies a row of positions: from an index of the
+/// input on, channels at their distances, so many positions of the last axis, to a target with so many elements from position to
+/// position.
 pub(crate) fn copy_block<T: Real, E: Copy>(
     problem: &Problem<'_, T>,
     x: usize,
     channels: usize,
     needed: &[Span],
     strides: &[isize],
-    (target, fill): (&mut [E], impl Fn(&mut [E])),
+    target: BoxTarget<'_, E, impl Fn(&mut [E])>,
     mut copy_row: impl FnMut(isize, &[isize], usize, &mut [E], usize),
 ) {
     if needed.iter().any(|span| span.count == 0) {
         return;
     }
+    let BoxTarget { memory, parts, part_stride, fill } = target;
     let distances: Vec<isize> =
         (0..channels).map(|channel| channel as isize * problem.x_channel_stride).collect();
-    let Joined { along, positions } = joined_axes(&problem.axes, needed, strides);
+    let joined = joined_axes(&problem.axes, needed, strides);
+    let Joined { along, positions } = joined;
     let (outer, row) = (&needed[..along], needed[along]);
     let inside = row.intersect(&problem.axes[along].whole_input());
     let before = (inside.first - row.first).clamp(0, row.count as i64) as usize * positions;
-    let copied = before..before + inside.count * positions;
+    let (row_len, copied) = (row.count * positions, before..before + inside.count * positions);
     let stride = strides[needed.len() - 1] as usize;
+    let at_once = rows_at_once(problem, needed, strides, &joined);
     let rows: usize = outer.iter().map(|span| span.count).product();
-    for number in 0..rows {
+    let mut number = 0;
+    while number < rows {
         let (mut rest, mut to) = (number, 0isize);
         for (span, stride) in outer.iter().zip(strides).rev() {
             to += (rest % span.count) as isize * stride;
             rest /= span.count;
         }
-        let target = &mut target[to as usize..];
+        let target = &mut memory[to as usize..];
         let from = row_of_input(&problem.axes, &needed[..=along], number);
+        let of_input = if from.is_some() { at_once.min(rows_left(&problem.axes, outer, number)) } else { 1 };
         let copied = if from.is_some() { copied.clone() } else { 0..0 };
-        for position in (0..row.count * positions).filter(|position| !copied.contains(position)) {
-            fill(&mut target[position * stride..]);
-        }
         if let Some(from) = from {
-            let target = &mut target[copied.start * stride..];
-            copy_row(x as isize + from, &distances, copied.len(), target, stride);
+            // Several rows are copied behind each other to the end of their place, and moved from there to their own.
+            let len = copied.len();
+            let begin = if of_input > 1 { of_input * (row_len - len) } else { copied.start };
+            copy_row(x as isize + from, &distances, of_input * len, &mut target[begin * stride..], stride);
+            for (row, part) in (0..of_input).flat_map(|row| (0..parts).map(move |part| (row, part))) {
+                let (from, to) = (begin + row * len, row * row_len + copied.start);
+                if from != to {
+                    let part = part * part_stride;
+                    let from = part + from * stride..part + (from + len) * stride;
+                    target.copy_within(from, part + to * stride);
+                }
+            }
         }
+        for row in 0..of_input {
+            for position in (0..row_len).filter(|position| !copied.contains(position)) {
+                fill(&mut target[(row * row_len + position) * stride..]);
+            }
+        }
+        number += of_input;
     }
+}
+
+/// How many rows of a box are copied together: those of up to so many positions that follow each other in the input, where
+/// channels do not.
+fn rows_at_once<T: Real>(
+    problem: &Problem<'_, T>,
+    needed: &[Span],
+    strides: &[isize],
+    joined: &Joined,
+) -> usize {
+    let (axes, last) = (&problem.axes, needed.len() - 1);
+    let &Joined { along, positions } = joined;
+    if along == 0 || problem.x_channel_stride == 1 || axes[last].x_stride != 1 {
+        return 1;
+    }
+    // Samples that take turns lie between positions of the same.
+    let take_turns = strides[0] < strides[last];
+    let whole = axes[along].whole_input();
+    let is_whole = needed[along].contains(&whole);
+    let follow = axes[along - 1].x_stride == (axes[along].input * positions) as isize
+        && strides[along - 1] == strides[along] * needed[along].count as isize;
+    if is_whole && follow && !take_turns { (SHORT_ROWS / (whole.count * positions).max(1)).max(1) } else { 1 }
+}
+
+/// How many rows there are from one of the input on, until the axes before are left or the last one of the input is reached.
+fn rows_left(axes: &[EngineAxis<'_>], outer: &[Span], row: usize) -> usize {
+    let Some(axis) = outer.len().checked_sub(1) else { return 1 };
+    let inside = outer[axis].intersect(&axes[axis].whole_input());
+    let index = outer[axis].first + (row % outer[axis].count) as i64;
+    (inside.end() - index).max(1) as usize
 }
 
 /// Axes of a box that are read as if they were one.

@@ -318,7 +318,11 @@ fn row_axes(axes: &[EngineAxis<'_>], panels: &Panels, strides: &Strides) -> usiz
     };
     let are_worthwhile = |inner: &[EngineAxis<'_>]| {
         let row = inner[1..].iter().fold(strides.y_size, |bytes, axis| bytes.saturating_mul(axis.output));
-        inner.len() == 1 || row.saturating_mul(residues(inner)) <= SHORT_ROW_BYTES
+        // Phases that are computed together have as many positions as the longest.
+        let counts = || inner[0].residues().map(|residue| inner[0].span(residue).count);
+        let computed = counts().max().unwrap_or(0) as f64 * inner[0].residues().len() as f64;
+        let are_even = computed <= 1.1 * counts().map(|count| count as f64).sum::<f64>();
+        inner.len() == 1 || row.saturating_mul(residues(inner)) <= SHORT_ROW_BYTES && are_even
     };
     let last = axes.len() - 1;
     if strides.y_channel == 1 || axes[last].y_stride != 1 || panels.panels.is_empty() {

@@ -3,7 +3,7 @@
 use outstride_kernels::{MatrixSession, PART_ROW, PartRows, Real, Source, TILE_ROWS};
 
 use super::super::super::axis::Span;
-use super::super::super::channels::{copy_block, copy_row, position_strides};
+use super::super::super::channels::{BoxTarget, copy_block, copy_row, position_strides};
 use super::super::super::pack::PackedFilter;
 use super::super::super::problem::Problem;
 use super::super::super::scratch::{BoxOfCall, Kept};
@@ -160,7 +160,8 @@ impl<T: Real> Block<'_, T> {
             _ => 0,
         };
         let fill = fill_of_parts(u16::from_ne_bytes([zero, zero]), self.part_stride);
-        copy_block(self.problem, self.begin(), self.channels, self.needed, self.strides, (target, fill), row);
+        let target = BoxTarget { memory: target, parts: self.parts, part_stride: self.part_stride, fill };
+        copy_block(self.problem, self.begin(), self.channels, self.needed, self.strides, target, row);
         tiny
     }
 
