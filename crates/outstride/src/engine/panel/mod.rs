@@ -16,6 +16,7 @@ mod run;
 mod store;
 mod sums;
 mod taps;
+mod turns;
 mod winograd;
 mod workspace;
 

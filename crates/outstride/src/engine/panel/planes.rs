@@ -7,13 +7,14 @@ use std::ops::Range;
 use outstride_kernels::Real;
 use outstride_spec::Phase;
 
-use super::super::axis::{EngineAxis, Span};
+use super::super::axis::Span;
 use super::super::channels::position_strides;
 use super::super::panels::Segment;
 use super::super::problem::Problem;
 use super::panels_of;
 use super::run::Site;
 use super::sums::{PanelGroup, Prepared};
+use super::turns::{Rows, Stretches, Sums, Turns, outputs_of};
 
 /// Some columns of a panel's sums, which become runs per channel.
 pub(super) struct TurnedRows<'a, T: 'static> {
@@ -72,41 +73,6 @@ pub(super) struct LaidOut {
     distances: Vec<isize>,
 }
 
-/// The outputs of positions along an axis of a row, which follow each other in turns.
-#[derive(Clone, Debug, PartialEq)]
-struct Turns {
-    /// Of every residue, by rising output, the positions that have it.
-    there: Vec<Range<usize>>,
-    outputs: usize,
-}
-
-/// Where the sums of an output of a position lie.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Sums {
-    /// So far from those of its first column.
-    OfPosition(isize),
-    /// At the same place for all positions, because no tap reaches it.
-    OfNone(isize),
-}
-
-/// The rows of a task.
-pub(super) struct Rows {
-    /// Per axis of a row.
-    turns: Vec<Turns>,
-    /// Of every combination of turns, the number of its phase, if it has one.
-    phases: Vec<Option<usize>>,
-    /// From the first output to where these rows begin.
-    begin: isize,
-    stretches: Stretches,
-}
-
-/// How a row is cut into stretches, whose outputs follow each other in memory.
-struct Stretches {
-    len: usize,
-    /// How far each lies from the first.
-    offsets: Vec<isize>,
-}
-
 /// Stores the sums of all panels of a group by `write`, as long as it can. Returns whether it could.
 pub(super) fn store_stretches<T: Real>(
     site: &Site<'_, T>,
@@ -118,7 +84,7 @@ pub(super) fn store_stretches<T: Real>(
     let Site { problem, group, bundle, .. } = *site;
     let filter = problem.filter;
     // Where phases share a panel, those of a row are fastest.
-    let in_turns = if bundle.members[0].shared { rows.phases.iter().flatten().count() } else { 1 };
+    let in_turns = if bundle.members[0].shared { rows.phases() } else { 1 };
     for panel in 0..panels.panels() {
         let prepared = panels.panel(panel, 0);
         let sums = &mut sums[panels.place(panel, 0, 0)..];
@@ -145,81 +111,6 @@ pub(super) fn store_stretches<T: Real>(
         }
     }
     true
-}
-
-impl Rows {
-    pub(super) fn of<T: Real>(site: &Site<'_, T>) -> Self {
-        let Site { problem, bundle, spans, .. } = *site;
-        let first = spans.len() - bundle.row_axes;
-        let axes = &problem.axes[first..];
-        let mut rows = Rows {
-            turns: Vec::with_capacity(axes.len()),
-            phases: vec![Some(0)],
-            begin: 0,
-            stretches: Stretches { len: 0, offsets: Vec::new() },
-        };
-        for (of, axis) in axes.iter().zip(first..) {
-            let position_0 = |residue: usize| match &bundle.members[0] {
-                member if member.shared => member.spans[axis].first + spans[axis].first,
-                _ => of.span(residue).first + spans[axis].first,
-            };
-            let mut residues: Vec<usize> = of.residues().collect();
-            residues.sort_by_key(|&residue| of.output_at(position_0(residue), residue));
-            let there = |&residue: &usize| {
-                let (own, position_0) = (of.span(residue), position_0(residue));
-                let position = |q: i64| (q - position_0).clamp(0, spans[axis].count as i64) as usize;
-                position(own.first)..position(own.end())
-            };
-            let there: Vec<Range<usize>> = residues.iter().map(there).collect();
-            let with_output = residues.iter().zip(&there).filter(|(_, there)| !there.is_empty());
-            let outputs = with_output
-                .map(|(&residue, there)| of.output_at(position_0(residue) + there.start as i64, residue));
-            rows.begin += outputs.min().unwrap_or(0) as isize * of.y_stride;
-            let phase = |residue: usize| of.phases.iter().position(|phase| phase.residue == residue);
-            let own: Vec<Option<usize>> = residues.iter().map(|&residue| phase(residue)).collect();
-            let with_own = |slower: &Option<usize>| {
-                let slower = *slower;
-                own.iter().map(move |own| Some(slower? * of.phases.len() + (*own)?))
-            };
-            rows.phases = rows.phases.iter().flat_map(with_own).collect();
-            rows.turns.push(Turns { outputs: there.iter().map(Range::len).sum(), there });
-        }
-        rows.stretches = Stretches::of(&rows.turns, axes);
-        rows
-    }
-
-    /// Where the sums of all combinations lie, of all members or of phases that share a panel.
-    fn sums<T: Real>(
-        &self,
-        panels: &PanelGroup<'_, T>,
-        phases: &[Segment],
-        shared: bool,
-    ) -> impl Iterator<Item = Sums> {
-        self.phases.iter().map(move |phase| match *phase {
-            Some(phase) if shared => Sums::OfPosition((phases[phase].column - phases[0].column) as isize),
-            Some(member) => Sums::OfPosition(panels.place(0, member, 0) as isize),
-            None => Sums::OfNone(panels.place_of_tapless() as isize),
-        })
-    }
-}
-
-impl Stretches {
-    /// As long as possible, given the outputs of the axes of a row.
-    fn of(turns: &[Turns], axes: &[EngineAxis<'_>]) -> Self {
-        let last = axes.len() - 1;
-        // Outputs of an axis follow each other if all those of faster ones are there.
-        let is_whole = |axis: &usize| turns[*axis].outputs == axes[*axis].output;
-        let slowest = (1..=last).rev().take_while(is_whole).last().map_or(last, |axis| axis - 1);
-        let mut offsets = vec![0];
-        for (turns, axis) in turns[..slowest].iter().zip(axes) {
-            let along = |offset: &isize| {
-                let offset = *offset;
-                (0..turns.outputs as isize).map(move |output| offset + output * axis.y_stride)
-            };
-            offsets = offsets.iter().flat_map(along).collect();
-        }
-        Stretches { len: outputs_of(&turns[slowest..]).max(1), offsets }
-    }
 }
 
 /// Where a row begins, but for its own axes and the channel, given one of its phases; nowhere if it is outside the output.
@@ -333,16 +224,6 @@ impl Inner<'_> {
     }
 }
 
-impl Sums {
-    /// Where they lie, given where those of the position do.
-    fn of(self, place: isize) -> isize {
-        match self {
-            Sums::OfPosition(distance) => place + distance,
-            Sums::OfNone(place) => place,
-        }
-    }
-}
-
 impl LaidOut {
     /// The most bytes of those of so many positions with so many turns, along so many axes.
     pub(super) fn most_bytes(positions: usize, turns: usize, axes: usize) -> usize {
@@ -354,18 +235,15 @@ impl LaidOut {
     pub(super) fn most_bytes_to_find(positions: usize, turns: usize, axes: usize) -> usize {
         let of_turn =
             2 * size_of::<Option<usize>>() + axes * (size_of::<Range<usize>>() + size_of::<usize>());
-        positions * size_of::<isize>() + turns * of_turn + axes * size_of::<Turns>()
+        // Rows of several axes may be cut into stretches of an output each.
+        let offsets = if axes > 1 { positions * turns } else { 0 };
+        (positions + offsets) * size_of::<isize>() + turns * of_turn + axes * size_of::<Turns>()
     }
 
     /// The distances of every row.
     fn rows(&self) -> impl Iterator<Item = &[isize]> {
         self.distances.chunks_exact(outputs_of(&self.turns).max(1))
     }
-}
-
-/// Outputs of a row.
-fn outputs_of(turns: &[Turns]) -> usize {
-    turns.iter().map(|turns| turns.outputs).product()
 }
 
 /// The number of the first position of a row, given the spans of the axes before its own, and how far positions are apart along every

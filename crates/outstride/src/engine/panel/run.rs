@@ -8,11 +8,12 @@ use super::super::problem::Problem;
 use super::super::scratch::{BoxOfCall, Scratch};
 use super::bundle::Bundle;
 use super::matrix::{Ahead, MatrixSums, PartsInput, PartsScratch, RowBlocks, Then, padded_tiles};
-use super::planes::{Finished, Rows, TurnedWrite, store_stretches};
+use super::planes::{Finished, TurnedWrite, store_stretches};
 use super::rows::{Cut, Layout, Positions};
 use super::store::PositionStore;
 use super::sums::{PanelGroup, VectorSums};
 use super::taps::TileTaps;
+use super::turns::Rows;
 use super::winograd::{Points, Tiles, WinogradSums, products_len};
 use super::{Arithmetic, PanelPlan, Stores};
 

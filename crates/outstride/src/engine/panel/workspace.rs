@@ -79,7 +79,7 @@ impl PanelPlan {
             row_axes => axes[axes.len() - row_axes..].iter().map(|axis| axis.residues().len()).product(),
         };
         let stores = if self.stores_planes() {
-            LaidOut::most_bytes_to_find(positions, in_turns, spans.len())
+            LaidOut::most_bytes_to_find(positions, in_turns, self.row_axes())
         } else {
             0
         };
