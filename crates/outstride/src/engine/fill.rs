@@ -11,6 +11,9 @@ const WORTHWHILE_ELEMENTS: usize = 1 << 16;
 /// Elements of the bias of channels side by side that are written at once, if they follow each other.
 const ROW: usize = 1 << 11;
 
+/// Outputs with all their channels that are written at once, if others lie between them.
+const OUTPUTS_AT_ONCE: usize = 64;
+
 /// Residues of a row without a phase that are rather written as one run for every position than as one for each of them.
 const LONG_GAP: i64 = 16;
 
@@ -115,9 +118,12 @@ impl<'a, T: Real> Fill<'a, T> {
     unsafe fn fill_channels(&self, first: isize, stride: isize, count: usize, row: &[T]) {
         let channels = self.bias.len();
         if stride != channels as isize {
-            for output in 0..count as isize {
+            for begin in (0..count).step_by(OUTPUTS_AT_ONCE) {
+                let distances: [isize; OUTPUTS_AT_ONCE] =
+                    std::array::from_fn(|output| ((begin + output) as isize).wrapping_mul(stride));
+                let distances = &distances[..OUTPUTS_AT_ONCE.min(count - begin)];
                 // SAFETY: handed on from the caller.
-                unsafe { self.y.write(first + output * stride, 1, self.bias) };
+                unsafe { self.y.write_rows(first, distances, self.bias, (0, channels), false) };
             }
             return;
         }
@@ -170,11 +176,16 @@ fn visit_residues(
     visit: &dyn Fn(isize, isize, usize),
 ) {
     let runs = axis.output as i64 / axis.stride;
-    if inner.is_empty() && axis.y_stride == 1 && to - from < LONG_GAP.min(runs / 2) {
+    let most = if axis.y_stride == 1 { LONG_GAP.min(runs / 2) } else { 2 };
+    if inner.is_empty() && to - from < most {
         for residue in from as usize..to as usize {
             let span = axis.span(residue);
-            let first = base + axis.output_at(span.first, residue) as isize;
-            visit(first, axis.stride as isize, span.count);
+            if span.count > 0 {
+                // An axis of one output may have any stride at all.
+                let stride = (axis.stride as isize).wrapping_mul(axis.y_stride);
+                let first = base + axis.output_at(span.first, residue) as isize * axis.y_stride;
+                visit(first, stride, span.count);
+            }
         }
         return;
     }
