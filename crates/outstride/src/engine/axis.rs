@@ -81,6 +81,11 @@ pub(crate) fn all_meet(deltas: &[usize], inside: Span) -> Span {
     Span { first, count: (inside.end() + least as i64 - first).max(0) as usize }
 }
 
+/// Whether steps of an axis, so far apart, go right behind so many of the next faster axis.
+pub(crate) fn follows(slower: isize, faster: isize, count: usize) -> bool {
+    faster.checked_mul(count as isize) == Some(slower)
+}
+
 /// The only phase of the batch axis.
 pub(crate) fn batch_phases() -> Vec<Phase> {
     vec![Phase { residue: 0, taps: vec![Tap { kernel: 0, delta: 0 }] }]

@@ -4,7 +4,7 @@
 
 use outstride_kernels::Real;
 
-use super::axis::{EngineAxis, Span};
+use super::axis::{EngineAxis, Span, follows};
 use super::problem::Problem;
 use super::scratch::{BoxOfCall, Kept};
 
@@ -173,6 +173,16 @@ pub(crate) struct BoxTarget<'m, E, F> {
     pub(crate) fill: F,
 }
 
+/// Where a row of a box begins, given all axes but its own and how far positions are apart along each of them.
+pub(crate) fn place_of_row(outer: &[Span], stride: impl Fn(usize) -> usize, mut row: usize) -> usize {
+    let mut place = 0;
+    for (axis, span) in outer.iter().enumerate().rev() {
+        place += row % span.count * stride(axis);
+        row /= span.count;
+    }
+    place
+}
+
 /// Copies some channels of a box. `x` is where channel and indices 0 lie. `copy_row` copies a row of positions: from an index of the
 /// input on, channels at their distances, so many positions of the last axis, to a target with so many elements from position to
 /// position.
@@ -196,41 +206,32 @@ pub(crate) fn copy_block<T: Real, E: Copy>(
     let (outer, row) = (&needed[..along], needed[along]);
     let inside = row.intersect(&problem.axes[along].whole_input());
     let before = (inside.first - row.first).clamp(0, row.count as i64) as usize * positions;
-    let (row_len, copied) = (row.count * positions, before..before + inside.count * positions);
+    let (row_len, len) = (row.count * positions, inside.count * positions);
     let stride = strides[needed.len() - 1] as usize;
     let at_once = rows_at_once(problem, needed, strides, &joined);
     let rows: usize = outer.iter().map(|span| span.count).product();
     let mut number = 0;
     while number < rows {
-        let (mut rest, mut to) = (number, 0isize);
-        for (span, stride) in outer.iter().zip(strides).rev() {
-            to += (rest % span.count) as isize * stride;
-            rest /= span.count;
-        }
-        let target = &mut memory[to as usize..];
-        let from = row_of_input(&problem.axes, &needed[..=along], number);
-        let of_input = if from.is_some() { at_once.min(rows_left(&problem.axes, outer, number)) } else { 1 };
-        let copied = if from.is_some() { copied.clone() } else { 0..0 };
-        if let Some(from) = from {
-            // Several rows are copied behind each other to the end of their place, and moved from there to their own.
-            let len = copied.len();
-            let begin = if of_input > 1 { of_input * (row_len - len) } else { copied.start };
-            copy_row(x as isize + from, &distances, of_input * len, &mut target[begin * stride..], stride);
-            for (row, part) in (0..of_input).flat_map(|row| (0..parts).map(move |part| (row, part))) {
-                let (from, to) = (begin + row * len, row * row_len + copied.start);
-                if from != to {
-                    let part = part * part_stride;
-                    let from = part + from * stride..part + (from + len) * stride;
-                    target.copy_within(from, part + to * stride);
-                }
+        let target = &mut memory[place_of_row(outer, |axis| strides[axis] as usize, number)..];
+        let Some(from) = row_of_input(&problem.axes, &needed[..=along], number) else {
+            (0..row_len).for_each(|position| fill(&mut target[position * stride..]));
+            number += 1;
+            continue;
+        };
+        let count = at_once.min(rows_left(&problem.axes, outer, number));
+        // Several rows are copied behind each other to the end of their place, and moved from there to their own.
+        let begin = if count > 1 { count * (row_len - len) } else { before };
+        copy_row(x as isize + from, &distances, count * len, &mut target[begin * stride..], stride);
+        for row in 0..count {
+            let (from, to) = (begin + row * len, row * row_len + before);
+            for part in (0..parts).map(|part| part * part_stride).filter(|_| from != to) {
+                target.copy_within(part + from * stride..part + (from + len) * stride, part + to * stride);
             }
-        }
-        for row in 0..of_input {
-            for position in (0..row_len).filter(|position| !copied.contains(position)) {
+            for position in (0..before).chain(before + len..row_len) {
                 fill(&mut target[(row * row_len + position) * stride..]);
             }
         }
-        number += of_input;
+        number += count;
     }
 }
 
@@ -251,8 +252,8 @@ fn rows_at_once<T: Real>(
     let take_turns = strides[0] < strides[last];
     let whole = axes[along].whole_input();
     let is_whole = needed[along].contains(&whole);
-    let follow = axes[along - 1].x_stride == (axes[along].input * positions) as isize
-        && strides[along - 1] == strides[along] * needed[along].count as isize;
+    let follow = follows(axes[along - 1].x_stride, axes[along].x_stride, whole.count)
+        && follows(strides[along - 1], strides[along], needed[along].count);
     if is_whole && follow && !take_turns { (SHORT_ROWS / (whole.count * positions).max(1)).max(1) } else { 1 }
 }
 
@@ -276,12 +277,9 @@ struct Joined {
 fn joined_axes(axes: &[EngineAxis<'_>], needed: &[Span], strides: &[isize]) -> Joined {
     let last = needed.len() - 1;
     let follow = |axis: usize| {
-        let (count, is_whole) = (axes[axis].input as isize, needed[axis] == axes[axis].whole_input());
-        let are_next =
-            |strides: [isize; 2]| strides[0].checked_mul(count).is_some_and(|next| next == strides[1]);
-        is_whole
-            && are_next([axes[axis].x_stride, axes[axis - 1].x_stride])
-            && are_next([strides[axis], strides[axis - 1]])
+        needed[axis] == axes[axis].whole_input()
+            && follows(axes[axis - 1].x_stride, axes[axis].x_stride, axes[axis].input)
+            && follows(strides[axis - 1], strides[axis], axes[axis].input)
     };
     let along = (1..=last).rev().take_while(|&axis| follow(axis)).last().map_or(last, |axis| axis - 1);
     Joined { along, positions: needed[along + 1..].iter().map(|span| span.count).product() }

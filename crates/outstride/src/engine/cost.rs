@@ -212,7 +212,7 @@ fn around_panels<T: Real>(
     let stores = match (strides.y_channel, plan.stores_planes()) {
         (1, _) if are_short_runs(filter) => Stores::ShortRuns,
         (1, _) => Stores::Runs,
-        (_, true) if plan.turns_phases_together() => {
+        (_, true) if plan.turns_phases_together(filter) => {
             Stores::TurnedTogether(turning * (FEWEST_TURNED / filter.out_channels as f64).max(1.0))
         }
         (_, true) => Stores::Turned,

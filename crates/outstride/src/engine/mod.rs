@@ -280,7 +280,7 @@ impl<T: Real> Engine<T> {
         let own = &self.filters.own;
         let batch_phases = axis::batch_phases();
         let phases = self.lattices.phases(&own.phases);
-        let axes = EngineAxis::all(&call.geometry, &batch_phases, phases, x.strides(), y.strides());
+        let mut axes = EngineAxis::all(&call.geometry, &batch_phases, phases, x.strides(), y.strides());
         let strides = Strides::new::<T, X, Y>(x.strides(), y.strides());
         let mut tapless = own.bias.clone();
         let scales = finish.scaling.map(|scaling| scaling.channels(0..tapless.len()));
@@ -313,11 +313,10 @@ impl<T: Real> Engine<T> {
         // Along these, paths store what no tap reaches with everything else.
         let stored = strategies.iter().map(Strategy::row_axes).min().unwrap_or(0);
         let stored = stored.min(self.lattices.whole_inner_axes());
-        let mut others = axes.clone();
         let first_stored = axes.len() - stored;
-        others[first_stored..].iter_mut().for_each(|axis| *axis = axis.covered(&batch_phases));
+        axes[first_stored..].iter_mut().for_each(|axis| *axis = axis.covered(&batch_phases));
         // SAFETY: no task runs yet, so nobody else writes.
-        unsafe { fill.uncovered(&others, y_offset, executor) };
+        unsafe { fill.uncovered(&axes, y_offset, executor) };
         for (part, strategy) in parts.into_iter().zip(&*strategies) {
             let y_offset = y_offset.wrapping_add_signed(part.y_offset);
             let filter = self.filters.of(strategy.path());

@@ -91,31 +91,22 @@ impl Bundle {
     }
 }
 
-/// Bundles of the phases of the innermost axes, whose outputs lie in turns, where each panel has one phase.
-pub(super) fn rows_of_phases<T: Real>(
+/// Bundles of all phases of the innermost axes, whose outputs lie in turns: members of one phase each, or one whose panels have them
+/// all.
+pub(super) fn of_rows<T: Real>(
     axes: &[EngineAxis<'_>],
     filter: &PackedFilter<T>,
     panels: &Panels,
     row_axes: usize,
 ) -> Vec<Bundle> {
-    let phases = axes[axes.len() - row_axes..].iter().map(|axis| axis.phases.len()).product();
+    let phases = || axes[axes.len() - row_axes..].iter().map(|axis| axis.phases.len()).product();
+    let together = if panels.share_phases() { 1 } else { phases() };
     let mut members = members(axes, filter, panels, row_axes).into_iter().peekable();
     let mut bundles = Vec::new();
     while members.peek().is_some() {
-        bundles.push(Bundle::of_rows(members.by_ref().take(phases).collect(), axes, row_axes));
+        bundles.push(Bundle::of_rows(members.by_ref().take(together).collect(), axes, row_axes));
     }
     bundles
-}
-
-/// The same, where each panel has all of these phases.
-pub(super) fn rows_of_panels<T: Real>(
-    axes: &[EngineAxis<'_>],
-    filter: &PackedFilter<T>,
-    panels: &Panels,
-    row_axes: usize,
-) -> Vec<Bundle> {
-    let members = members(axes, filter, panels, row_axes).into_iter();
-    members.map(|member| Bundle::of_rows(vec![member], axes, row_axes)).collect()
 }
 
 /// Bundles of phases that have the same positions, and so read the same inputs.
@@ -195,7 +186,7 @@ fn members<T: Real>(
     panels: &Panels,
     row_axes: usize,
 ) -> Vec<Member> {
-    let in_rows = axes.len() - row_axes..axes.len();
+    let first_of_row = axes.len() - row_axes;
     let mut members: Vec<Member> = Vec::new();
     let mut last_phase = None;
     for (index, panel) in panels.panels.iter().enumerate() {
@@ -211,8 +202,8 @@ fn members<T: Real>(
             }
         }
         if shared {
-            for axis in in_rows.clone() {
-                spans[axis] = axes[axis].hull(axes[axis].residues());
+            for (span, axis) in spans.iter_mut().zip(axes).skip(first_of_row) {
+                *span = axis.hull(axis.residues());
             }
         }
         let deltas: Vec<Vec<usize>> = std::iter::once(vec![0]).chain(panel.deltas.iter().cloned()).collect();

@@ -27,7 +27,7 @@ use outstride_kernels::Real;
 use outstride_spec::DType;
 
 use super::Strides;
-use super::axis::{EngineAxis, Span};
+use super::axis::{EngineAxis, Span, follows};
 use super::boxes::{Boxes, Workers};
 use super::channels::ChannelBlocks;
 use super::pack::PackedFilter;
@@ -85,10 +85,8 @@ pub(crate) struct PanelPlan {
 enum Stores {
     /// Position by position.
     Positions,
-    /// As runs of positions per channel: each member has one phase, each bundle all phases of the innermost axes.
+    /// As runs of positions per channel, all phases of the innermost axes in turns, which each bundle has.
     Planes,
-    /// As runs of positions per channel, of panels that each have all phases of the innermost axes.
-    SharedPlanes,
 }
 
 /// What computes the sums.
@@ -115,15 +113,9 @@ impl PanelPlan {
         let panels = panels_of(filter);
         let last = &axes[axes.len() - 1];
         let row_axes = row_axes(axes, panels, strides);
-        let stores = match row_axes {
-            0 => Stores::Positions,
-            _ if panels.share_phases() => Stores::SharedPlanes,
-            _ => Stores::Planes,
-        };
-        let bundles = match stores {
-            Stores::Positions => bundle::reading_the_same(axes, filter, panels),
-            Stores::Planes => bundle::rows_of_phases(axes, filter, panels, row_axes),
-            Stores::SharedPlanes => bundle::rows_of_panels(axes, filter, panels, row_axes),
+        let (stores, bundles) = match row_axes {
+            0 => (Stores::Positions, bundle::reading_the_same(axes, filter, panels)),
+            _ => (Stores::Planes, bundle::of_rows(axes, filter, panels, row_axes)),
         };
         let blocks = ChannelBlocks::new(filter.in_channels);
         let borders = Borders::new(axes, filter, blocks.size);
@@ -160,7 +152,7 @@ impl PanelPlan {
         let mut plan = PanelPlan {
             bundles: match self.stores {
                 Stores::Positions => bundle::of_same_counts(axes, filter, panels).into(),
-                Stores::Planes | Stores::SharedPlanes => self.bundles.clone(),
+                Stores::Planes => self.bundles.clone(),
             },
             in_place: false,
             rows_at_once: matrix::rows_at_once(narrowest),
@@ -181,7 +173,7 @@ impl PanelPlan {
         // Phases of the same positions share the points of their inputs.
         let bundles = match self.stores {
             Stores::Positions => bundle::of_same_positions(axes, filter, panels_of(filter)).into(),
-            Stores::Planes | Stores::SharedPlanes => self.bundles.clone(),
+            Stores::Planes => self.bundles.clone(),
         };
         let mut plan = PanelPlan {
             bundles,
@@ -270,9 +262,9 @@ impl PanelPlan {
         self.bundles.first().map_or(0, |bundle| bundle.row_axes)
     }
 
-    /// Whether these runs are made of panels that have all phases of the last axis.
-    pub(crate) fn turns_phases_together(&self) -> bool {
-        self.stores == Stores::SharedPlanes
+    /// Whether these runs are made of panels that each have all phases of the innermost axes.
+    pub(crate) fn turns_phases_together<T: Real>(&self, filter: &PackedFilter<T>) -> bool {
+        self.stores_planes() && panels_of(filter).share_phases()
     }
 
     /// Whether the phases of a channel are stored as a run, position by position.
@@ -309,9 +301,7 @@ fn row_axes(axes: &[EngineAxis<'_>], panels: &Panels, strides: &Strides) -> usiz
         inner.iter().fold(1, |residues: usize, axis| residues.saturating_mul(axis.residues().len()))
     };
     let are_rows = |inner: &[EngineAxis<'_>]| {
-        let follow = |pair: &[EngineAxis<'_>]| {
-            pair[0].y_stride == pair[1].y_stride.wrapping_mul(pair[1].output as isize)
-        };
+        let follow = |pair: &[EngineAxis<'_>]| follows(pair[0].y_stride, pair[1].y_stride, pair[1].output);
         let phases = inner.iter().map(|axis| axis.phases.len()).product();
         residues(inner) <= MOST_PHASES_OF_ROWS
             && inner.windows(2).all(follow)

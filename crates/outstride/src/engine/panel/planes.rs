@@ -8,7 +8,7 @@ use outstride_kernels::Real;
 use outstride_spec::Phase;
 
 use super::super::axis::Span;
-use super::super::channels::position_strides;
+use super::super::channels::{place_of_row, position_strides};
 use super::super::panels::Segment;
 use super::super::problem::Problem;
 use super::panels_of;
@@ -73,14 +73,16 @@ pub(super) struct LaidOut {
     distances: Vec<isize>,
 }
 
-/// Stores the sums of all panels of a group by `write`, as long as it can. Returns whether it could.
-pub(super) fn store_stretches<T: Real>(
+/// Stores the sums of all panels of a group by `write`, as long as it can. Returns whether it could. Without rows, they were stored as
+/// soon as they were complete.
+pub(super) fn store_rows<T: Real>(
     site: &Site<'_, T>,
-    rows: &Rows,
+    rows: Option<&Rows>,
     panels: &PanelGroup<'_, T>,
     sums: &mut [T],
     write: &impl TurnedWrite<T>,
 ) -> bool {
+    let Some(rows) = rows else { return true };
     let Site { problem, group, bundle, .. } = *site;
     let filter = problem.filter;
     // Where phases share a panel, those of a row are fastest.
@@ -88,7 +90,9 @@ pub(super) fn store_stretches<T: Real>(
     for panel in 0..panels.panels() {
         let prepared = panels.panel(panel, 0);
         let sums = &mut sums[panels.place(panel, 0, 0)..];
-        write.set_tapless(prepared, &mut sums[panels.place_of_tapless()..][..prepared.width()]);
+        if rows.have_gaps() {
+            write.set_tapless(prepared, &mut sums[panels.place_of_tapless()..][..prepared.width()]);
+        }
         for phases in panels_of(filter).segments(prepared.panel).chunks(in_turns) {
             let laid_out = lay_out(rows, site, panels, prepared.width(), phases);
             let columns = phases[0].column..phases[0].column + phases[0].channels;
@@ -173,7 +177,7 @@ fn find_distances<T: Real>(
     distances.clear();
     distances.reserve_exact(rows * outputs_of(turns));
     for row in 0..rows {
-        let first = first_position(&spans[..outer], &strides, row);
+        let first = place_of_row(&spans[..outer], |axis| strides[axis], row);
         let inner = Inner { turns, spans: &spans[outer..], strides: &strides[outer..], places: &places };
         inner.extend(first, sums, distances);
     }
@@ -244,15 +248,4 @@ impl LaidOut {
     fn rows(&self) -> impl Iterator<Item = &[isize]> {
         self.distances.chunks_exact(outputs_of(&self.turns).max(1))
     }
-}
-
-/// The number of the first position of a row, given the spans of the axes before its own, and how far positions are apart along every
-/// axis.
-fn first_position(spans: &[Span], strides: &[usize], mut row: usize) -> usize {
-    let mut number = 0;
-    for (span, stride) in spans.iter().zip(strides).rev() {
-        number += row % span.count * stride;
-        row /= span.count;
-    }
-    number
 }

@@ -8,7 +8,7 @@ use super::super::problem::Problem;
 use super::super::scratch::{BoxOfCall, Scratch};
 use super::bundle::Bundle;
 use super::matrix::{Ahead, MatrixSums, PartsInput, PartsScratch, RowBlocks, Then, padded_tiles};
-use super::planes::{Finished, TurnedWrite, store_stretches};
+use super::planes::{Finished, store_rows};
 use super::rows::{Cut, Layout, Positions};
 use super::store::PositionStore;
 use super::sums::{PanelGroup, VectorSums};
@@ -86,7 +86,7 @@ impl PanelPlan {
             let Some(own) = own_spans(&task.spans, bundle) else { continue };
             let positions = kept.of(self.layout(problem, &own, &input.strides, Cut::Tiles(most_rows)));
             let site = Site { problem, group: task.group, bundle, spans: &own, positions };
-            let output_rows = self.output_rows(&site);
+            let output_rows = Rows::of(&site);
             let from = VectorSums {
                 site: &site,
                 input: &input,
@@ -105,7 +105,7 @@ impl PanelPlan {
                 let sums = sums.at_least(panels.len());
                 let stores = self.position_stores(&site, &panels);
                 from.compute(&panels, parts.peek(), &mut taps, &stores, sums);
-                self.store_rows(&site, &output_rows, &panels, sums, &Finished(problem));
+                store_rows(&site, output_rows.as_ref(), &panels, sums, &Finished(problem));
             }
         }
     }
@@ -129,7 +129,7 @@ impl PanelPlan {
             let Some(own) = own_spans(&task.spans, bundle) else { continue };
             let positions = kept.of(self.layout(problem, &own, &input.strides, Cut::Strips(TILE_ROWS)));
             let site = Site { problem, group: task.group, bundle, spans: &own, positions };
-            let output_rows = self.output_rows(&site);
+            let output_rows = Rows::of(&site);
             let from = MatrixSums { site: &site, input: &input, weights, session: &session, ahead };
             let mut row_blocks = RowBlocks::default();
             let mut first = share.start;
@@ -151,12 +151,12 @@ impl PanelPlan {
                 };
                 from.compute(range, after, &panels, &mut row_blocks, &then, sums);
                 if let Some(write) = in_turning {
-                    if self.store_rows(&site, &output_rows, &panels, sums, &write) {
+                    if store_rows(&site, output_rows.as_ref(), &panels, sums, &write) {
                         continue;
                     }
                     from.finish_all(&panels, &row_blocks, sums);
                 }
-                self.store_rows(&site, &output_rows, &panels, sums, &Finished(problem));
+                store_rows(&site, output_rows.as_ref(), &panels, sums, &Finished(problem));
             }
         }
     }
@@ -177,7 +177,7 @@ impl PanelPlan {
             let (spans, tiles) =
                 made_for(own, &mut known, |own| Tiles::new(scheme, own, &self.borders.order));
             let site = Site { problem, group: task.group, bundle, spans, positions };
-            let output_rows = self.output_rows(&site);
+            let output_rows = Rows::of(&site);
             let len = Points::<T>::len(bundle, scheme, tiles.len(), filter.in_channels);
             let points = Points::new(&site, scheme, tiles, &input, points.at_least(len));
             let from = WinogradSums { site: &site, points: &points, weights };
@@ -192,7 +192,7 @@ impl PanelPlan {
                 let after = Some(range.end).filter(|&after| after < share.end);
                 let stores = self.position_stores(&site, &panels);
                 from.compute(&panels, (first, after), tiles, &stores, products, sums);
-                self.store_rows(&site, &output_rows, &panels, sums, &Finished(problem));
+                store_rows(&site, output_rows.as_ref(), &panels, sums, &Finished(problem));
             }
         }
     }
@@ -222,24 +222,6 @@ impl PanelPlan {
         panels: &PanelGroup<'_, T>,
     ) -> Vec<PositionStore<'s, T>> {
         if self.stores == Stores::Positions { panels.position_stores(site) } else { Vec::new() }
-    }
-
-    /// Stores sums that wait for others of their runs, by `write` as long as it can. Returns whether it could.
-    fn store_rows<T: Real>(
-        &self,
-        site: &Site<'_, T>,
-        rows: &Option<Rows>,
-        panels: &PanelGroup<'_, T>,
-        sums: &mut [T],
-        write: &impl TurnedWrite<T>,
-    ) -> bool {
-        // Otherwise they were stored as soon as they were complete.
-        rows.as_ref().is_none_or(|rows| store_stretches(site, rows, panels, sums, write))
-    }
-
-    /// The rows that wait until all sums of their outputs are there, if outputs are stored so.
-    fn output_rows<T: Real>(&self, site: &Site<'_, T>) -> Option<Rows> {
-        self.stores_planes().then(|| Rows::of(site))
     }
 }
 

@@ -14,7 +14,6 @@ use super::sums::PanelGroup;
 pub(super) struct Turns {
     /// Of every residue, by rising output, the positions that have it.
     pub(super) there: Vec<Range<usize>>,
-    outputs: usize,
 }
 
 /// Where the sums of an output of a position lie.
@@ -44,9 +43,20 @@ pub(super) struct Stretches {
     pub(super) offsets: Vec<isize>,
 }
 
+impl Turns {
+    /// Those of all positions.
+    fn outputs(&self) -> usize {
+        self.there.iter().map(Range::len).sum()
+    }
+}
+
 impl Rows {
-    pub(super) fn of<T: Real>(site: &Site<'_, T>) -> Self {
+    /// None where outputs are stored position by position.
+    pub(super) fn of<T: Real>(site: &Site<'_, T>) -> Option<Self> {
         let Site { problem, bundle, spans, .. } = *site;
+        if bundle.row_axes == 0 {
+            return None;
+        }
         let first = spans.len() - bundle.row_axes;
         let axes = &problem.axes[first..];
         let (mut turns, mut phases, mut begin) = (Vec::with_capacity(axes.len()), vec![Some(0)], 0);
@@ -62,7 +72,12 @@ impl Rows {
             phases = phases.iter().flat_map(with_own).collect();
             turns.push(residues.turns);
         }
-        Rows { stretches: Stretches::of(&turns, axes), turns, phases, begin }
+        Some(Rows { stretches: Stretches::of(&turns, axes), turns, phases, begin })
+    }
+
+    /// Whether no tap reaches some of the outputs.
+    pub(super) fn have_gaps(&self) -> bool {
+        self.phases.contains(&None)
     }
 
     /// How many phases there are, of all axes of a row.
@@ -113,7 +128,7 @@ impl Residues {
         Residues {
             begin: outputs.min().unwrap_or(0),
             phases: residues.iter().map(phase).collect(),
-            turns: Turns { outputs: there.iter().map(Range::len).sum(), there },
+            turns: Turns { there },
         }
     }
 }
@@ -123,13 +138,13 @@ impl Stretches {
     fn of(turns: &[Turns], axes: &[EngineAxis<'_>]) -> Self {
         let last = axes.len() - 1;
         // Outputs of an axis follow each other if all those of faster ones are there.
-        let is_whole = |axis: &usize| turns[*axis].outputs == axes[*axis].output;
+        let is_whole = |axis: &usize| turns[*axis].outputs() == axes[*axis].output;
         let slowest = (1..=last).rev().take_while(is_whole).last().map_or(last, |axis| axis - 1);
         let mut offsets = vec![0];
         for (turns, axis) in turns[..slowest].iter().zip(axes) {
             let along = |offset: &isize| {
                 let offset = *offset;
-                (0..turns.outputs as isize).map(move |output| offset + output * axis.y_stride)
+                (0..turns.outputs() as isize).map(move |output| offset + output * axis.y_stride)
             };
             offsets = offsets.iter().flat_map(along).collect();
         }
@@ -149,5 +164,5 @@ impl Sums {
 
 /// Outputs of a row.
 pub(super) fn outputs_of(turns: &[Turns]) -> usize {
-    turns.iter().map(|turns| turns.outputs).product()
+    turns.iter().map(Turns::outputs).product()
 }
