@@ -1,12 +1,13 @@
 //! The inner loops of transposed convolution, for every instruction set, behind one [table](kernels).
 //!
-//! Five kinds of tile cover the operator. Each computes a small block of sums over all taps and channels in
+//! Six kinds of tile cover the operator. Each computes a small block of sums over all taps and channels in
 //! registers, adds the bias and leaves the block in a scratch tile; the caller puts tiles where they belong.
 //!
 //! | kernel | lanes of a vector | used for |
 //! |---|---|---|
 //! | [`panel`](PanelTile) | output channels (and phases) | channels-last input, small maps, large strides |
 //! | [`pixel`](PixelTiles) | neighbouring positions | channels-first input |
+//! | [`fold`](FoldedRows) | as `pixel`, with products that are added up afterwards | channels-first input, few output channels |
 //! | [`lane`](LaneTile) | channels, each with its own weights | depthwise, channels-last |
 //! | [`winograd`](WinogradInput) | as `panel`, between transforms that save products | many channels, phases of two or three taps |
 //! | [`tile`](MatrixBlock) | matrix tiles of positions × output channels | many channels, where the CPU has such tiles |
@@ -17,6 +18,7 @@
 mod activation;
 mod copy;
 mod fetch;
+mod fold;
 mod integers;
 mod interleave;
 mod isa;
@@ -37,6 +39,7 @@ mod winograd;
 mod x86_64;
 
 pub use copy::Runs;
+pub use fold::{FoldTap, FoldedRows};
 pub use isa::{Isa, ParseIsaError};
 pub use lane::{LaneTap, LaneTile};
 pub use matrix::{
@@ -48,7 +51,7 @@ pub use panel::{
     Fetch, MAX_ROWS, PanelKernels, PanelRows, PanelSums, PanelTap, PanelTile, RowPointers, TilePanel,
     fetched_by_tap, lines_fetched_by_tap,
 };
-pub use pixel::{MAX_COLUMNS, PixelTap, PixelTiles};
+pub use pixel::{LinesAhead, MAX_COLUMNS, PixelTap, PixelTiles};
 pub use quantize::{ByteOutput, Requantization, UNBOUNDED};
 pub use simd::Scalar;
 pub use storage::{Output, OutputRows, Source, Storage, Stored, settle};

@@ -7,6 +7,7 @@
 
 use crate::fetch::fetch_near;
 use crate::simd::{Scalar, Simd};
+use crate::storage::LINE;
 
 /// The most columns any pixel kernel has.
 pub const MAX_COLUMNS: usize = 14;
@@ -46,6 +47,24 @@ pub struct PixelTiles<'a, T> {
     pub count: usize,
     /// Distance between columns in the output.
     pub pitch: usize,
+    /// What is brought near meanwhile, if there is a single tap, which feeds all columns.
+    pub ahead: LinesAhead,
+}
+
+/// Lines to be brought near, some with each channel.
+#[derive(Clone, Copy, Debug)]
+pub struct LinesAhead {
+    /// The first line of channel 0. There need not be any memory.
+    pub first: *const u8,
+    /// From channel to channel, in bytes.
+    pub step: isize,
+    /// How many of each channel, one behind the other.
+    pub lines: usize,
+}
+
+impl LinesAhead {
+    /// None at all.
+    pub const NONE: LinesAhead = LinesAhead { first: std::ptr::null(), step: 0, lines: 0 };
 }
 
 /// Computes the tiles into `out`, `[column][position]`. Returns whether every sum was finite.
@@ -71,8 +90,18 @@ pub(crate) unsafe fn pixel<S: Simd, const COLUMNS: usize, const VECTORS: usize>(
             let mut sums = [[zero; VECTORS]; COLUMNS];
             let mut input = tiles.input.wrapping_add(tile * width);
             let mut weights = tiles.weights;
-            for _ in 0..tiles.channels {
-                for tap in tiles.taps {
+            // With a single tap there is little else to do for a channel than to multiply.
+            let (taps, multiplied) = match tiles.taps {
+                [tap] if tap.feeds == all && !tap.leads => {
+                    let (input, weights) =
+                        (input.wrapping_offset(tap.input), weights.wrapping_add(tap.weights));
+                    accumulate_channels::<S, COLUMNS, VECTORS>(&mut sums, tiles, input, weights);
+                    (&[][..], tiles.channels)
+                }
+                taps => (taps, 0),
+            };
+            for _ in multiplied..tiles.channels {
+                for tap in taps {
                     let (input, weights) =
                         (input.wrapping_offset(tap.input), weights.wrapping_add(tap.weights));
                     if tap.leads {
@@ -98,6 +127,31 @@ pub(crate) unsafe fn pixel<S: Simd, const COLUMNS: usize, const VECTORS: usize>(
             }
         }
         !S::any_nan(trace)
+    }
+}
+
+/// All channels of the only tap, from an input and weights on.
+///
+/// # Safety
+///
+/// As [`pixel`].
+#[inline(always)]
+unsafe fn accumulate_channels<S: Simd, const COLUMNS: usize, const VECTORS: usize>(
+    sums: &mut [[S::Vector; VECTORS]; COLUMNS],
+    tiles: &PixelTiles<'_, S::Scalar>,
+    mut input: *const S::Scalar,
+    mut weights: *const S::Scalar,
+) {
+    let mut ahead = tiles.ahead.first;
+    for _ in 0..tiles.channels {
+        for line in 0..tiles.ahead.lines {
+            fetch_near(ahead.wrapping_add(line * LINE), 1);
+        }
+        ahead = ahead.wrapping_offset(tiles.ahead.step);
+        // SAFETY: the caller vouches for the instruction set, inputs and weights.
+        unsafe { accumulate::<S, COLUMNS, VECTORS>(sums, input, weights) };
+        input = input.wrapping_add(tiles.channel_stride);
+        weights = weights.wrapping_add(tiles.weight_stride);
     }
 }
 

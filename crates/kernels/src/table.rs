@@ -5,6 +5,7 @@ use std::fmt;
 use outstride_spec::{Activation, DType};
 
 use crate::activation::activate;
+use crate::fold::{FoldedRows, fold};
 use crate::isa::Isa;
 use crate::lane::{LaneKernel, LaneTile, lane};
 use crate::matrix::{MatrixKernels, MatrixSession, PARTS, Pieces};
@@ -56,6 +57,7 @@ pub struct Kernels<T: Scalar> {
     matrix: Option<MatrixKernels>,
     pixel: PixelKernels<T>,
     lane: LaneKernel<T>,
+    fold: unsafe fn(&FoldedRows<'_, T>, &mut [T]) -> bool,
     winograd_input: unsafe fn(&WinogradInput<'_, T>, &mut [T]),
     winograd_output: unsafe fn(&WinogradOutput<'_, T>, &mut [T]) -> bool,
     activate: unsafe fn(&mut [T], &Activation),
@@ -173,6 +175,12 @@ impl<T: Real> Kernels<T> {
         unsafe { (self.lane)(tile, out) }
     }
 
+    /// Adds up rows of products, into `out`. Returns whether every sum is finite.
+    pub fn fold(&self, rows: &FoldedRows<'_, T>, out: &mut [T]) -> bool {
+        // SAFETY: the CPU has the instruction set, or `kernels` would not have given `self`.
+        unsafe { (self.fold)(rows, out) }
+    }
+
     /// Transforms tiles of inputs into `points`, `[point][tile][channel]`.
     ///
     /// # Safety
@@ -285,14 +293,15 @@ impl<T: Real> Kernels<T> {
             return all.filter(|name| self.matrix_isa(name.dtype) == self.isa).collect();
         }
         let by_panels = |family| (1..=2).rev().map(move |vectors| name(family, self.panel_rows(), vectors));
-        let pixels = self.pixel_shapes().map(|(columns, vectors)| name("pixel", columns, vectors));
+        let by_pixels =
+            |family| self.pixel_shapes().map(move |(columns, vectors)| name(family, columns, vectors));
         let narrow = self.narrow.iter().flat_map(|narrow| [&narrow.bf16, &narrow.f16]).flat_map(|storage| {
             let rows = storage.panel.most_rows();
             let dtype = storage.dtype;
             (1..=2).rev().map(move |vectors| KernelName { dtype, ..name("panel", rows, vectors) })
         });
         let panels = by_panels("panel").chain(narrow).chain(by_panels("winograd"));
-        panels.chain(pixels).chain([name("lane", 1, 4)]).collect()
+        panels.chain(by_pixels("pixel")).chain(by_pixels("fold")).chain([name("lane", 1, 4)]).collect()
     }
 }
 
@@ -322,7 +331,7 @@ impl<T: Real> fmt::Debug for Kernels<T> {
 pub struct KernelName {
     /// The element type.
     pub dtype: DType,
-    /// `panel`, `winograd`, `pixel`, `lane` or `tile`.
+    /// `panel`, `winograd`, `pixel`, `fold`, `lane` or `tile`.
     pub family: &'static str,
     /// Rows or columns, and vectors, of the largest tile.
     pub tile: (usize, usize),
@@ -359,6 +368,12 @@ macro_rules! kernels_of {
         unsafe fn lane_kernel(tile: &LaneTile<'_, T>, out: &mut [T]) -> bool {
             // SAFETY: the features are those of the instruction set; the caller vouches for the rest.
             unsafe { lane::<$simd>(tile, out) }
+        }
+
+        $(#[target_feature(enable = $feature)])*
+        unsafe fn fold_kernel(rows: &FoldedRows<'_, T>, out: &mut [T]) -> bool {
+            // SAFETY: the features are those of the instruction set.
+            unsafe { fold::<$simd>(rows, out) }
         }
 
         $(#[target_feature(enable = $feature)])*
@@ -412,6 +427,7 @@ macro_rules! kernels_of {
                 by_vectors: &[$(($vectors, &[$(pixel_kernel::<$columns, $vectors>),*])),*],
             },
             lane: lane_kernel,
+            fold: fold_kernel,
             winograd_input,
             winograd_output,
             activate: activate_kernel,

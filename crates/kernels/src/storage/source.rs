@@ -118,6 +118,11 @@ impl<'a, T: Real> Source<'a, T> {
         self.len
     }
 
+    /// Bytes of an element.
+    pub fn element_bytes(&self) -> usize {
+        self.storage.size
+    }
+
     /// Bytes of all elements.
     pub fn bytes(&self) -> usize {
         self.len * self.storage.size

@@ -174,6 +174,17 @@ impl<'a> EngineAxis<'a> {
         self.phases.len() as f64 / self.stride as f64
     }
 
+    /// The share of all taps that meet an input anywhere: of a kernel that is larger than the input, few may.
+    pub(crate) fn met_share(&self) -> f64 {
+        let met = |phase: &Phase| {
+            let span = self.span(phase.residue);
+            let inputs = span.first - self.input as i64 + 1..span.end();
+            phase.taps.iter().filter(|tap| inputs.contains(&(tap.delta as i64))).count()
+        };
+        let taps: usize = self.phases.iter().map(|phase| phase.taps.len()).sum();
+        self.phases.iter().map(met).sum::<usize>() as f64 / taps.max(1) as f64
+    }
+
     /// The same outputs, all of one phase, given that of the batch.
     pub(crate) fn covered(&self, batch_phases: &'a [Phase]) -> Self {
         EngineAxis { stride: 1, pad_begin: 0, phases: batch_phases, ..self.clone() }

@@ -7,7 +7,7 @@ use super::axis::EngineAxis;
 use super::boxes::Workers;
 use super::pack::PackedFilter;
 use super::panel::{PanelPlan, Transformed, WinogradWeights};
-use super::pixel::PixelPlan;
+use super::pixel::{FoldPlan, PixelPlan};
 
 /// What there is to find out, before tiles multiply, of the sums of a panel at the positions of a box.
 const CYCLES_OF_A_TILE_JOB: f64 = 1000.0;
@@ -82,9 +82,12 @@ fn store_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, stor
         }
 }
 
-/// Cycles to fetch weights that no cache near the core holds, once per pass over them.
-fn weight_cycles<T: Real>(filter: &PackedFilter<T>, passes: usize) -> f64 {
-    if filter.stays_near() { 0.0 } else { fetch_cycles(filter.computed_bytes(), passes) }
+/// Cycles to fetch weights that no cache near the core holds, as far as they meet inputs, once per pass over them.
+fn weight_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, passes: usize) -> f64 {
+    if filter.stays_near() {
+        return 0.0;
+    }
+    axes.iter().map(EngineAxis::met_share).product::<f64>() * fetch_cycles(filter.computed_bytes(), passes)
 }
 
 /// Cycles to fetch so many bytes from far away, once per pass over them.
@@ -221,7 +224,7 @@ fn around_panels<T: Real>(
     };
     let inputs = elements(axes.iter().map(|axis| axis.input), filter.in_channels * filter.groups);
     copy * inputs
-        + weight_size * weight_cycles(filter, plan.passes())
+        + weight_size * weight_cycles(axes, filter, plan.passes())
         + store_cycles(axes, filter, stores)
         + returning_cycles(axes, filter, strides, plan)
 }
@@ -254,6 +257,31 @@ pub(super) fn pixel_cycles<T: Real>(
     strides: &Strides,
 ) -> f64 {
     let last = &axes[axes.len() - 1];
+    let inputs = elements(axes.iter().map(|axis| axis.input), filter.in_channels * filter.groups);
+    let copy = inputs * if last.x_stride == 1 { 0.2 } else { 0.6 };
+    let plan = PixelPlan::new(axes, filter, Workers::ALONE);
+    // Each pass reads a panel's lines once per block of its columns.
+    plan.cycles(axes, filter)
+        + CYCLES_OF_A_PIXEL_GROUP * filter.groups as f64
+        + copy
+        + 3.0 * weight_cycles(axes, filter, plan.passes())
+        + row_cycles(axes, filter, strides)
+}
+
+pub(super) fn fold_cycles<T: Real>(
+    axes: &[EngineAxis<'_>],
+    filter: &PackedFilter<T>,
+    strides: &Strides,
+    plan: &FoldPlan,
+) -> f64 {
+    // Whether they meet inputs or not, all weights are read.
+    let weights = if filter.stays_near() { 0.0 } else { fetch_cycles(filter.computed_bytes(), 1) };
+    plan.cycles(axes, filter) + weights + row_cycles(axes, filter, strides)
+}
+
+/// Cycles to store rows of neighbouring positions.
+fn row_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, strides: &Strides) -> f64 {
+    let last = &axes[axes.len() - 1];
     let stores = match (last.y_stride, last.stride) {
         (1, 1 | 2 | 4 | 8) => Stores::Interleaved,
         (1, _) => Stores::Gathered,
@@ -261,19 +289,10 @@ pub(super) fn pixel_cycles<T: Real>(
         _ if strides.y_channel == 1 => Stores::Gathered,
         _ => Stores::Scattered,
     };
-    let inputs = elements(axes.iter().map(|axis| axis.input), filter.in_channels * filter.groups);
-    let copy = inputs * if last.x_stride == 1 { 0.2 } else { 0.6 };
-    let plan = PixelPlan::new(axes, filter, Workers::ALONE);
     let rows_of_axis = |axis: &EngineAxis<'_>| axis.output as f64 * axis.covered_share();
     let channels = (filter.out_channels * filter.groups) as f64;
     let rows = axes[..axes.len() - 1].iter().map(rows_of_axis).product::<f64>() * channels;
-    // Each pass reads a panel's lines once per block of its columns.
-    plan.cycles(axes, filter)
-        + CYCLES_OF_A_PIXEL_GROUP * filter.groups as f64
-        + copy
-        + 3.0 * weight_cycles(filter, plan.passes())
-        + store_cycles(axes, filter, stores)
-        + rows * cycles_of_pixel_row(last)
+    store_cycles(axes, filter, stores) + rows * cycles_of_pixel_row(last)
 }
 
 /// What a row of a channel takes to be stored by the pixel path beside its elements, given its axis.

@@ -1,10 +1,10 @@
-//! The fast engine: packed weights, a plan per shape, and three paths of execution.
+//! The fast engine: packed weights, a plan per shape, and the paths of execution.
 //!
 //! ```text
 //! Lattices      (once per operator)     how dilated axes are cut, so that taps are neighbours
 //! Filters       (once per operator)     weights by phase and tap, in the order the kernels read them
 //! Strategy      (per input shape)       which path, how it is cut into tasks, and why: a Plan is what users see of it
-//! panel, pixel, lane                    the paths: what the lanes of a vector run over
+//! panel, pixel, lane                    what the lanes of a vector run over, and the paths of each
 //! ```
 //!
 //! Nothing here depends on the number of threads but the cutting into tasks; every output is computed by one kernel
@@ -101,6 +101,8 @@ impl<T: Real> Engine<T> {
         let lattices = Lattices::new(call, size_of::<T>());
         let (call, filter) = (lattices.filter_call(call), lattices.filter(filter));
         let mut filters = Filters::new(&call, &filter, bias, kernels, &options.limits)?;
+        let folds = options.path == Some(Path::Fold);
+        filters.own.prepare_fold(&call, &filter, folds, &options.limits);
         match options.precision {
             Precision::Full => {
                 let grain = Grain::Pieces(kernels.pieces(Q::DTYPE));

@@ -10,7 +10,7 @@ use outstride_spec::{DType, FilterCall, Phase};
 use super::cost::CACHED_BYTES;
 use super::panel::{Grain, MatrixWeights, WinogradWeights};
 use super::panels::{Form, Multiplier, Panel, Segment};
-use super::pixel::{self, Block};
+use super::pixel::{self, Block, FoldBlock, FoldWeights};
 use super::weights::{WeightRun, Weights};
 use crate::aligned::{Aligned, NoMemory};
 use crate::error::Error;
@@ -43,10 +43,13 @@ pub(crate) struct PackedFilter<T: Real> {
     panel_bias: Vec<T>,
     pub(crate) kernels: &'static Kernels<T>,
     blocks: OnceLock<Vec<Block>>,
+    fold_blocks: OnceLock<Vec<FoldBlock>>,
     /// The weights in the order of matrix tiles, or why there are none.
     pub(crate) matrix: Result<MatrixWeights, &'static str>,
     /// The weights of the points of Winograd's filtering, or why there are none.
     pub(crate) winograd: Result<WinogradWeights<T>, &'static str>,
+    /// The weights of the whole kernel by columns of products, or why there are none.
+    pub(crate) fold: Result<FoldWeights<T>, &'static str>,
 }
 
 impl<T: Real> PackedFilter<T> {
@@ -83,8 +86,10 @@ impl<T: Real> PackedFilter<T> {
             panel_bias: Vec::new(),
             kernels,
             blocks: OnceLock::new(),
+            fold_blocks: OnceLock::new(),
             matrix: Err("the precision is strict"),
             winograd: Err("the precision is strict"),
+            fold: Err("a depthwise filter is not folded"),
         };
         packed.panel_bias = packed.lay_out(&packed.bias);
         packed.weights = if packed.are_kept_narrow::<Q>() {
@@ -122,6 +127,30 @@ impl<T: Real> PackedFilter<T> {
     /// The blocks of the pixel path.
     pub(crate) fn blocks(&self) -> &[Block] {
         self.blocks.get_or_init(|| pixel::blocks_of(self))
+    }
+
+    /// The weights by columns of products. Only the path that reads them may ask.
+    pub(crate) fn folded(&self) -> &FoldWeights<T> {
+        self.fold.as_ref().expect("planned with them")
+    }
+
+    /// The blocks of folded products.
+    pub(crate) fn fold_blocks(&self) -> &[FoldBlock] {
+        self.fold_blocks.get_or_init(|| pixel::fold_blocks_of(self))
+    }
+
+    /// Lays the weights out by columns of products, too, where folding these is worth it or `wanted`, given the filter that they come
+    /// from once more.
+    pub(crate) fn prepare_fold<Q: Stored<T>>(
+        &mut self,
+        call: &FilterCall,
+        filter: &TensorView<'_, Q>,
+        wanted: bool,
+        limits: &Limits,
+    ) {
+        if self.is_dense() {
+            self.fold = FoldWeights::new(call, filter, wanted, self.kernels, limits);
+        }
     }
 
     /// Lays the weights out in the order of matrix tiles, too, where those can compute with them.
@@ -276,6 +305,7 @@ impl<T: Real> PackedFilter<T> {
     pub(crate) fn further_bytes(&self) -> usize {
         self.matrix.as_ref().map_or(0, MatrixWeights::bytes)
             + self.winograd.as_ref().map_or(0, WinogradWeights::bytes)
+            + self.fold.as_ref().map_or(0, FoldWeights::bytes)
     }
 
     /// The weights in engine order, so many of them.

@@ -15,6 +15,8 @@ pub enum Path {
     Winograd,
     /// Neighbouring positions of a row.
     Pixel,
+    /// As `Pixel`, over products of inputs with the whole kernel, which are added up where they meet.
+    Fold,
     /// Channels of a depthwise filter.
     Lane,
     /// The definition itself, element by element.
@@ -29,6 +31,7 @@ impl Path {
             Path::Tile => "tile",
             Path::Winograd => "winograd",
             Path::Pixel => "pixel",
+            Path::Fold => "fold",
             Path::Lane => "lane",
             Path::Reference => "reference",
         }

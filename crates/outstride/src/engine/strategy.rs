@@ -6,13 +6,15 @@ use outstride_spec::{DType, Geometry};
 use super::Strides;
 use super::axis::EngineAxis;
 use super::boxes::Workers;
-use super::cost::{estimate, lane_cycles, panel_cycles, pixel_cycles, tile_cycles, winograd_cycles};
+use super::cost::{
+    estimate, fold_cycles, lane_cycles, panel_cycles, pixel_cycles, tile_cycles, winograd_cycles,
+};
 use super::filters::Filters;
 use super::lane::LanePlan;
 use super::lattice::{Lattices, Part};
 use super::pack::PackedFilter;
 use super::panel::PanelPlan;
-use super::pixel::{self, PixelPlan};
+use super::pixel::{self, FoldPlan, PixelPlan};
 use super::plan::{Path, Plan};
 use super::problem::Problem;
 
@@ -33,6 +35,7 @@ enum Tasks {
     Tile(PanelPlan),
     Winograd(PanelPlan),
     Pixel(PixelPlan),
+    Fold(FoldPlan),
     Lane(LanePlan),
 }
 
@@ -73,11 +76,19 @@ impl Strategy {
         let panel = estimate(&by_vectors, |plan| panel_cycles(axes, filter, strides, plan));
         let tile = estimate(&by_tiles, |plan| tile_cycles(axes, for_tiles, strides, plan));
         let winograd = estimate(&by_winograd, |plan| winograd_cycles(axes, filter, strides, plan));
-        let pixel = if last.x_stride == 1 || last.input <= 1 || strides.x_channel == 1 {
-            Ok(pixel_cycles(axes, filter, strides))
+        let by_positions = if last.x_stride == 1 || last.input <= 1 || strides.x_channel == 1 {
+            Ok(())
         } else {
             Err("neither positions nor channels are next to each other in the input")
         };
+        let pixel = by_positions.map(|()| pixel_cycles(axes, filter, strides));
+        let by_folding = by_positions
+            .and_then(|()| filter.fold.as_ref().map_err(|reason| *reason))
+            .and_then(|_| FoldPlan::new(axes, filter, strides));
+        let fold = by_folding
+            .as_ref()
+            .map_err(|reason| *reason)
+            .map(|plan| fold_cycles(axes, filter, strides, plan));
         let lane =
             if dense { Err("the filter is not depthwise") } else { Ok(lane_cycles(axes, filter, strides)) };
         let mut considered = vec![
@@ -85,6 +96,7 @@ impl Strategy {
             (Path::Tile, tile),
             (Path::Winograd, winograd),
             (Path::Pixel, pixel),
+            (Path::Fold, fold),
             (Path::Lane, lane),
         ];
         let mut best = best_of(&considered, forced);
@@ -99,10 +111,11 @@ impl Strategy {
         let turns = (cycles / threads as f64 / CYCLES_WORTH_A_TASK) as usize;
         let workers = Workers { threads, turns: turns.clamp(1, Workers::MOST_TURNS) };
         let for_workers = |plan: PanelPlan| plan.for_workers(axes, filters.of(path), workers);
-        let tasks = match (path, by_vectors, by_tiles, by_winograd) {
+        let tasks = match (path, by_vectors, by_tiles, by_winograd, by_folding) {
             (Path::Panel, Ok(plan), ..) => Tasks::Panel(for_workers(plan).with_weights_widened(axes, filter)),
-            (Path::Tile, _, Ok(plan), _) => Tasks::Tile(for_workers(plan)),
-            (Path::Winograd, _, _, Ok(plan)) => Tasks::Winograd(for_workers(plan)),
+            (Path::Tile, _, Ok(plan), ..) => Tasks::Tile(for_workers(plan)),
+            (Path::Winograd, _, _, Ok(plan), _) => Tasks::Winograd(for_workers(plan)),
+            (Path::Fold, .., Ok(plan)) => Tasks::Fold(plan.for_workers(axes, filter, strides, workers)),
             (Path::Lane, ..) => Tasks::Lane(LanePlan::new(axes, filter, strides, workers)),
             _ => Tasks::Pixel(PixelPlan::new(axes, filter, workers)),
         };
@@ -113,6 +126,7 @@ impl Strategy {
         match &self.tasks {
             Tasks::Panel(plan) | Tasks::Tile(plan) | Tasks::Winograd(plan) => plan.tasks(filter),
             Tasks::Pixel(plan) => plan.tasks(filter),
+            Tasks::Fold(plan) => plan.tasks(filter),
             Tasks::Lane(plan) => plan.tasks(),
         }
     }
@@ -121,6 +135,7 @@ impl Strategy {
         match &self.tasks {
             Tasks::Panel(plan) | Tasks::Tile(plan) | Tasks::Winograd(plan) => plan.run(problem, task),
             Tasks::Pixel(plan) => plan.run(problem, task),
+            Tasks::Fold(plan) => plan.run(problem, task),
             Tasks::Lane(plan) => plan.run(problem, task),
         }
         if problem.stream {
@@ -132,7 +147,7 @@ impl Strategy {
     pub(crate) fn row_axes(&self) -> usize {
         match &self.tasks {
             Tasks::Panel(plan) | Tasks::Tile(plan) | Tasks::Winograd(plan) => plan.row_axes(),
-            Tasks::Pixel(_) | Tasks::Lane(_) => 0,
+            Tasks::Pixel(_) | Tasks::Fold(_) | Tasks::Lane(_) => 0,
         }
     }
 
@@ -148,6 +163,7 @@ impl Strategy {
             Tasks::Tile(_) => Path::Tile,
             Tasks::Winograd(_) => Path::Winograd,
             Tasks::Pixel(_) => Path::Pixel,
+            Tasks::Fold(_) => Path::Fold,
             Tasks::Lane(_) => Path::Lane,
         }
     }
@@ -161,6 +177,7 @@ impl Strategy {
             Tasks::Winograd(plan) => (T::DTYPE, (plan.tile_rows(filter), columns)),
             Tasks::Tile(_) => (filter.grain().dtype(), (4 / columns, columns)),
             Tasks::Pixel(_) => (T::DTYPE, pixel::tile(filter)),
+            Tasks::Fold(_) => (T::DTYPE, pixel::fold_tile(filter)),
             Tasks::Lane(_) => (T::DTYPE, (1, 4)),
         };
         let isa = if path == Path::Tile { kernels.matrix_isa(dtype) } else { kernels.vector_isa() };
@@ -171,6 +188,7 @@ impl Strategy {
         match &self.tasks {
             Tasks::Panel(plan) | Tasks::Tile(plan) | Tasks::Winograd(plan) => plan.workspace(axes, filter),
             Tasks::Pixel(plan) => plan.workspace(axes, filter),
+            Tasks::Fold(plan) => plan.workspace(axes, filter),
             Tasks::Lane(plan) => plan.workspace(axes, filter),
         }
     }

@@ -117,6 +117,21 @@ fn layers_of_many_phases_equal_the_reference() {
     }
 }
 
+/// More rows than products are kept of at a time.
+#[test]
+fn tall_maps_equal_the_reference() {
+    let mut numbers = Numbers(0x7a11);
+    for input in [[300, 5], [150, 16], [70, 37]] {
+        for channels_first in [true, false] {
+            let mut layer = Layer::draw(&mut numbers, 0);
+            layer.channels_first = channels_first;
+            layer.become_tall(input);
+            check::<f32>(&mut numbers, &layer, None);
+            check::<f64>(&mut numbers, &layer, Some(f64::NAN));
+        }
+    }
+}
+
 #[test]
 fn many_outputs_that_no_tap_reaches_equal_the_reference() {
     let mut numbers = Numbers(0x9a9);

@@ -289,6 +289,22 @@ impl Layer {
         };
     }
 
+    /// Turns the layer into one of few channels whose rows are short beside their number, and needed again by many rows of outputs.
+    pub(crate) fn become_tall(&mut self, input: [usize; 2]) {
+        let axis =
+            |input: usize| Axis { input, kernel: 7, stride: 2, dilation: 1, output: 2 * input, pad_begin: 3 };
+        *self = Layer {
+            batch: 2,
+            groups: 1,
+            in_channels: 9,
+            out_channels: 5,
+            axes: input.map(axis).to_vec(),
+            output_padding: vec![1; 2],
+            pads_end: vec![3; 2],
+            channels_first: self.channels_first,
+        };
+    }
+
     /// Turns the layer into one whose taps reach twice as far as its stride, as those of segmentation networks do: most of its
     /// positions are at a border, where it crops some of the outputs.
     pub(crate) fn become_many_phases(&mut self, stride: usize, input: usize, channels: usize) {
@@ -441,8 +457,15 @@ pub(crate) fn isas() -> impl Iterator<Item = Isa> {
     Isa::ALL.into_iter().filter(|isa| isa.is_available())
 }
 
-pub(crate) const PATHS: [Option<Path>; 6] =
-    [None, Some(Path::Panel), Some(Path::Tile), Some(Path::Winograd), Some(Path::Pixel), Some(Path::Lane)];
+pub(crate) const PATHS: [Option<Path>; 7] = [
+    None,
+    Some(Path::Panel),
+    Some(Path::Tile),
+    Some(Path::Winograd),
+    Some(Path::Pixel),
+    Some(Path::Fold),
+    Some(Path::Lane),
+];
 
 pub(crate) fn prepare<T: Element>(
     layer: &Layer,

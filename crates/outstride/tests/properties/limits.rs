@@ -212,8 +212,15 @@ fn absurd_shapes_are_planned_or_refused() {
         if filter.iter().product::<usize>() > 1 << 18 {
             continue;
         }
-        let paths = [None, Some(Path::Panel), Some(Path::Tile), Some(Path::Winograd), Some(Path::Pixel)];
-        let path = paths[pick(&[0, 1, 2, 3, 4]) as usize];
+        let paths = [
+            None,
+            Some(Path::Panel),
+            Some(Path::Tile),
+            Some(Path::Winograd),
+            Some(Path::Pixel),
+            Some(Path::Fold),
+        ];
+        let path = paths[pick(&[0, 1, 2, 3, 4, 5]) as usize];
         let options = Options { path, limits: Limits::NONE, ..Default::default() };
         let last = pick(&[0, 1]) == 1;
         let dialect: Arc<dyn Dialect> = if last {

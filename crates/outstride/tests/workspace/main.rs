@@ -188,7 +188,7 @@ fn check_bytes(layer: &Layer, options: &Options) {
 #[test]
 fn calls_allocate_what_their_plans_say() {
     for isa in [Isa::Portable, Isa::Avx2, Isa::best()].into_iter().filter(|isa| isa.is_available()) {
-        for path in [Path::Panel, Path::Tile, Path::Winograd, Path::Pixel, Path::Lane] {
+        for path in [Path::Panel, Path::Tile, Path::Winograd, Path::Pixel, Path::Fold, Path::Lane] {
             let options = Options { isa: Some(isa), path: Some(path), ..Default::default() };
             for layer in Layer::each() {
                 check_floats::<f32>(&layer, &options);

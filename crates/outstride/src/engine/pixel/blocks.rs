@@ -5,9 +5,9 @@ use std::ops::Range;
 use outstride_kernels::{MAX_COLUMNS, Real};
 use outstride_spec::Phase;
 
-use super::super::axis::{EngineAxis, Span};
 use super::super::pack::PackedFilter;
 use super::super::panels::{Form, Panel, Panels, Segment};
+use super::outputs::{Column, Outputs, distinct};
 
 /// Phases of the last axis that are computed before their outputs are stored: whole lines of them.
 const PHASES_AT_ONCE: usize = 32;
@@ -19,16 +19,8 @@ const SHARING_SOME: usize = 4;
 #[derive(Debug)]
 pub(crate) struct Block {
     pub(super) lines: Vec<Line>,
-    /// The columns of all lines, by the runs of outputs that they belong to.
-    pub(super) runs: Vec<Run>,
-    /// Of the batch and every spatial axis but the last, the residues of runs; every combination once.
-    pub(super) rows: Vec<Vec<usize>>,
-    /// Of the batch and every spatial axis, the residues of the columns, each once.
-    residues: Vec<Vec<usize>>,
-    /// Columns of all lines.
-    pub(super) columns: usize,
-    /// Whether the runs are those of neighbouring channels, and otherwise the same.
-    pub(super) has_neighbours: bool,
+    /// Those of the columns of all lines.
+    pub(super) outputs: Outputs,
 }
 
 /// Columns that are computed together.
@@ -49,14 +41,6 @@ impl Line {
     }
 }
 
-/// One output channel of one phase.
-#[derive(Debug)]
-pub(super) struct Column {
-    pub(super) channel: usize,
-    /// Of the batch and every spatial axis.
-    pub(super) residues: Vec<usize>,
-}
-
 /// A tap of a line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LineTap {
@@ -64,16 +48,6 @@ pub(super) struct LineTap {
     pub(super) weights: usize,
     /// Which columns it feeds, one bit each.
     pub(super) feeds: u32,
-}
-
-/// Outputs of one channel along the last axis.
-#[derive(Debug)]
-pub(super) struct Run {
-    pub(super) channel: usize,
-    /// Which of the block's rows it is.
-    pub(super) row: usize,
-    /// By rising residue along the last axis: the residue, and the column among all of the block's.
-    pub(super) phases: Vec<(usize, usize)>,
 }
 
 /// The blocks of a filter.
@@ -111,45 +85,8 @@ impl Block {
     }
 
     fn new(lines: Vec<Line>) -> Self {
-        let columns = || lines.iter().flat_map(|line| &line.columns);
-        let axes = columns().next().map_or(0, |column| column.residues.len());
-        let residues =
-            (0..axes).map(|axis| distinct(columns().map(|column| column.residues[axis]))).collect();
-        let mut rows: Vec<Vec<usize>> = Vec::new();
-        let mut runs: Vec<Run> = Vec::new();
-        for (number, column) in columns().enumerate() {
-            let (outer, last) = column.residues.split_at(axes - 1);
-            let row = rows.iter().position(|row| row == outer).unwrap_or_else(|| {
-                rows.push(outer.to_vec());
-                rows.len() - 1
-            });
-            let phase = (last[0], number);
-            match runs.iter_mut().find(|run| run.channel == column.channel && run.row == row) {
-                Some(run) => run.phases.push(phase),
-                None => runs.push(Run { channel: column.channel, row, phases: vec![phase] }),
-            }
-        }
-        runs.iter_mut().for_each(|run| run.phases.sort_unstable());
-        let are_neighbours = |pair: &[Run]| {
-            let [a, b] = pair else { return false };
-            let residues = |run: &Run| run.phases.iter().map(|&(residue, _)| residue).collect::<Vec<_>>();
-            a.channel + 1 == b.channel && a.row == b.row && residues(a) == residues(b)
-        };
-        let has_neighbours = runs.windows(2).all(are_neighbours);
-        Block { columns: columns().count(), residues, lines, runs, rows, has_neighbours }
+        Block { outputs: Outputs::of(lines.iter().flat_map(|line| &line.columns)), lines }
     }
-
-    /// The positions at which any of the columns has outputs.
-    pub(super) fn positions(&self, axes: &[EngineAxis<'_>]) -> Vec<Span> {
-        axes.iter().zip(&self.residues).map(|(axis, residues)| axis.hull(residues.iter().copied())).collect()
-    }
-}
-
-fn distinct(values: impl Iterator<Item = usize>) -> Vec<usize> {
-    let mut values: Vec<usize> = values.collect();
-    values.sort_unstable();
-    values.dedup();
-    values
 }
 
 /// The most columns of a tile.

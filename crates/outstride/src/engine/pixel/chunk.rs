@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use outstride_kernels::{Kernels, MAX_COLUMNS, PixelTap, PixelTiles, Real};
+use outstride_kernels::{Kernels, LinesAhead, MAX_COLUMNS, PixelTap, PixelTiles, Real};
 
 use super::super::axis::{Span, meeting};
 use super::super::problem::Problem;
@@ -31,7 +31,7 @@ pub(super) fn beyond<T: Real>(kernels: &Kernels<T>) -> usize {
 /// made.
 pub(super) fn most_bytes_of_lists(block: &Block, rows: usize) -> usize {
     let taps: usize = block.lines.iter().map(|line| line.taps.len()).sum();
-    2 * (taps * (size_of::<PixelTap>() + size_of::<usize>()) + Targets::bytes(block, rows))
+    2 * (taps * (size_of::<PixelTap>() + size_of::<usize>()) + Targets::bytes(&block.outputs, rows))
 }
 
 /// Computes and stores the blocks of a task.
@@ -75,26 +75,9 @@ impl<'a, T: Real> Worker<'a, T> {
 
     /// Computes a block at the positions `spans`.
     pub(super) fn block(&mut self, block: &Block, spans: &[Span], chunk: Chunk) {
-        let positions = block.positions(&self.problem.axes);
+        let positions = block.outputs.positions(&self.problem.axes);
         let spans: Vec<Span> = positions.iter().zip(spans).map(|(a, b)| a.intersect(b)).collect();
-        if spans.iter().any(|span| span.count == 0) {
-            return;
-        }
-        let sizes = chunk.counts(spans.iter().map(|span| span.count));
-        let from = |axis: usize, first: i64| {
-            let left = (spans[axis].end() - first) as usize;
-            Span { first, count: sizes[axis].min(left) }
-        };
-        let mut at: Vec<Span> = (0..spans.len()).map(|axis| from(axis, spans[axis].first)).collect();
-        loop {
-            self.chunk(block, &at);
-            let next = (0..at.len()).rev().find(|&axis| at[axis].end() < spans[axis].end());
-            let Some(axis) = next else { return };
-            at[axis] = from(axis, at[axis].end());
-            for inner in axis + 1..at.len() {
-                at[inner] = from(inner, spans[inner].first);
-            }
-        }
+        chunk.each(&spans, |at| self.chunk(block, at));
     }
 
     /// Computes and stores the outputs of a block at the positions of a chunk, for all groups.
@@ -107,7 +90,7 @@ impl<'a, T: Real> Worker<'a, T> {
             self.collect_taps(line, spans);
             self.of_lines.push(first..self.taps.len());
         }
-        self.targets.find(self.problem, block, spans);
+        self.targets.find(self.problem, &block.outputs, spans);
         let rows = spans[spans.len() - 2].count;
         let positions = (rows - 1) * self.planes.pitch() + spans[spans.len() - 1].count;
         for group in self.groups.clone() {
@@ -117,8 +100,8 @@ impl<'a, T: Real> Worker<'a, T> {
                 column += block.lines[index].columns.len();
             }
             self.finish(block, group, positions);
-            let sums = self.sums.at_least(block.columns * self.pitch);
-            self.targets.store(self.problem, block, group, sums, (self.pitch, self.planes.pitch()));
+            let sums = self.sums.at_least(block.outputs.columns * self.pitch);
+            self.targets.store(self.problem, &block.outputs, group, sums, (self.pitch, self.planes.pitch()));
         }
     }
 
@@ -175,7 +158,7 @@ impl<'a, T: Real> Worker<'a, T> {
         let plane = (group - self.groups.start) * filter.in_channels * self.planes.stride;
         let place = plane as isize + self.planes.place(spans.iter().map(|span| span.first));
         let input = self.input.as_ptr().wrapping_offset(place);
-        let out = &mut self.sums.at_least(block.columns * self.pitch)[first_column * self.pitch..];
+        let out = &mut self.sums.at_least(block.outputs.columns * self.pitch)[first_column * self.pitch..];
         let mut finite = true;
         let (mut first, mut left) = (0, positions.div_ceil(filter.kernels.lanes()));
         while left > 0 {
@@ -190,6 +173,7 @@ impl<'a, T: Real> Worker<'a, T> {
                 bias: &bias,
                 count: left / vectors,
                 pitch: self.pitch,
+                ahead: LinesAhead::NONE,
             };
             // SAFETY: a tap that meets the input at some position of the chunk reads inside the planes at all of them, and
             // so between rows; there is a vector's room behind the last one. The weights of the line's columns lie next to
@@ -217,7 +201,7 @@ impl<'a, T: Real> Worker<'a, T> {
     fn finish(&mut self, block: &Block, group: usize, positions: usize) {
         let Problem { filter, finish, .. } = self.problem;
         let first = group * filter.out_channels;
-        let sums = self.sums.at_least(block.columns * self.pitch).chunks_exact_mut(self.pitch);
+        let sums = self.sums.at_least(block.outputs.columns * self.pitch).chunks_exact_mut(self.pitch);
         for (column, sums) in block.lines.iter().flat_map(|line| &line.columns).zip(sums) {
             let channel = first + column.channel;
             let scales = finish.scaling.map(|scaling| scaling.channels(channel..channel + 1));

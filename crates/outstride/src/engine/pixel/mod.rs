@@ -5,10 +5,14 @@
 //! are one run, and a tap reads the same distance before every one of them. Output channels and phases are gathered in
 //! *blocks*, whose outputs are stored together: all phases of the last axis, so that whole cache lines are written. The columns
 //! of a block are computed line by line, chunk by chunk of positions.
+//!
+//! The [fold] path stores its outputs likewise, but multiplies in another order.
 
 mod blocks;
 mod chunk;
 mod exact;
+mod fold;
+mod outputs;
 mod planes;
 mod store;
 
@@ -20,6 +24,9 @@ use super::pack::PackedFilter;
 use super::problem::Problem;
 pub(crate) use blocks::{Block, of_filter as blocks_of};
 use chunk::{Worker, vectors_for};
+pub(crate) use fold::{
+    Block as FoldBlock, FoldPlan, FoldWeights, blocks_of as fold_blocks_of, tile as fold_tile,
+};
 use planes::Planes;
 
 /// Input of one box, where all weights stay in the second-level cache anyway.
@@ -76,7 +83,7 @@ impl Chunk {
     /// For boxes with so many positions per row, to which so many are added around the input.
     fn new<T: Real>(filter: &PackedFilter<T>, along: usize, around: usize) -> Self {
         let lanes = filter.kernels.lanes();
-        let columns = filter.blocks().iter().map(|block| block.columns).max().unwrap_or(1);
+        let columns = filter.blocks().iter().map(|block| block.outputs.columns).max().unwrap_or(1);
         let positions = (SUM_BYTES / (columns * size_of::<T>()).max(1)).max(FEWEST_VECTORS * lanes);
         if along >= positions {
             return Chunk { rows: 1, len: positions / (8 * lanes) * (8 * lanes) };
@@ -115,6 +122,28 @@ impl Chunk {
             _ => 1,
         };
         of_box.enumerate().map(of_axis).collect()
+    }
+
+    /// Calls with the chunks of a box, one after the other, the last axis fastest.
+    fn each(&self, spans: &[Span], mut visit: impl FnMut(&[Span])) {
+        if spans.iter().any(|span| span.count == 0) {
+            return;
+        }
+        let sizes = self.counts(spans.iter().map(|span| span.count));
+        let from = |axis: usize, first: i64| {
+            let left = (spans[axis].end() - first) as usize;
+            Span { first, count: sizes[axis].min(left) }
+        };
+        let mut at: Vec<Span> = (0..spans.len()).map(|axis| from(axis, spans[axis].first)).collect();
+        loop {
+            visit(&at);
+            let next = (0..at.len()).rev().find(|&axis| at[axis].end() < spans[axis].end());
+            let Some(axis) = next else { return };
+            at[axis] = from(axis, at[axis].end());
+            for inner in axis + 1..at.len() {
+                at[inner] = from(inner, spans[inner].first);
+            }
+        }
     }
 
     /// The input, with zeros around it, that a box of so many positions needs at most, wherever it lies.
@@ -180,7 +209,7 @@ impl PixelPlan {
         let last = axes.len() - 1;
         let mut cycles = 0.0;
         for block in filter.blocks() {
-            let spans = block.positions(axes);
+            let spans = block.outputs.positions(axes);
             let rows: f64 = spans[..last].iter().map(|span| span.count as f64).product();
             let around = self.reach[last].min(axes[last].input);
             let vectors = if self.chunk.rows > 1 {
@@ -207,7 +236,7 @@ impl PixelPlan {
         let Some(counts) = self.boxes.largest() else { return 0 };
         let planes = Planes::new(self.chunk.most_needed(axes, &counts, &self.reach));
         let input = planes.len(filter.in_channels * self.groups, chunk::beyond(filter.kernels));
-        let columns = filter.blocks().iter().map(|block| block.columns).max().unwrap_or(0);
+        let columns = filter.blocks().iter().map(|block| block.outputs.columns).max().unwrap_or(0);
         let rows = self.chunk.rows.min(counts[counts.len() - 2]);
         let lists = filter.blocks().iter().map(|block| chunk::most_bytes_of_lists(block, rows)).max();
         (input + columns * self.pitch_of_sums(filter, &planes)) * size_of::<T>()

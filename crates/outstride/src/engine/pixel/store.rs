@@ -4,14 +4,14 @@ use outstride_kernels::Real;
 
 use super::super::axis::Span;
 use super::super::problem::Problem;
-use super::blocks::{Block, Run};
+use super::outputs::{Outputs, Run};
 
-/// The outputs of a block at the positions of a chunk, as far as they are the same for all groups.
+/// The outputs at the positions of a chunk, as far as they are the same for all groups.
 #[derive(Default)]
 pub(super) struct Targets {
     /// Rows of positions.
     rows: usize,
-    /// Per row of the block and row of positions, where outputs of channel 0 begin; none outside the output.
+    /// Per row of outputs and row of positions, where outputs of channel 0 begin; none outside the output.
     of_rows: Vec<Option<isize>>,
     /// Per run, how many outputs its phases have in turns, from the first of each on.
     turns: Vec<usize>,
@@ -41,18 +41,18 @@ impl Strip {
 }
 
 impl Targets {
-    /// Bytes of those of a block at so many rows of positions.
-    pub(super) fn bytes(block: &Block, rows: usize) -> usize {
-        let strips: usize = block.runs.iter().map(|run| run.phases.len()).sum();
-        block.rows.len() * rows * size_of::<Option<isize>>() + strips * size_of::<Strip>()
+    /// Bytes of those at so many rows of positions.
+    pub(super) fn bytes(outputs: &Outputs, rows: usize) -> usize {
+        let strips: usize = outputs.runs.iter().map(|run| run.phases.len()).sum();
+        outputs.rows.len() * rows * size_of::<Option<isize>>() + strips * size_of::<Strip>()
     }
 
-    /// Finds where the outputs of a block at these positions go.
-    pub(super) fn find<T: Real>(&mut self, problem: &Problem<'_, T>, block: &Block, spans: &[Span]) {
+    /// Finds where the outputs at these positions go.
+    pub(super) fn find<T: Real>(&mut self, problem: &Problem<'_, T>, outputs: &Outputs, spans: &[Span]) {
         let last = spans.len() - 1;
         self.rows = spans[last - 1].count;
         self.of_rows.clear();
-        for residues in &block.rows {
+        for residues in &outputs.rows {
             for row in 0..self.rows {
                 let mut target = Some(0);
                 for (axis, of) in problem.axes[..last].iter().enumerate() {
@@ -69,7 +69,7 @@ impl Targets {
         let lane = |position: i64| (position - along.first).clamp(0, along.count as i64) as usize;
         self.turns.clear();
         self.strips.clear();
-        for run in &block.runs {
+        for run in &outputs.runs {
             let strip = |(phase, &(residue, _)): (usize, &(usize, usize))| {
                 let inside = of.span(residue);
                 let target = of.output_at(along.first, residue) as isize * of.y_stride;
@@ -94,20 +94,20 @@ impl Targets {
     pub(super) fn store<T: Real>(
         &self,
         problem: &Problem<'_, T>,
-        block: &Block,
+        outputs: &Outputs,
         group: usize,
         sums: &[T],
         (pitch, row_pitch): (usize, usize),
     ) {
         let last = &problem.axes[problem.axes.len() - 1];
         let step = last.stride as isize * last.y_stride;
-        if problem.y_channel_stride == 1 && last.y_stride != 1 && block.has_neighbours {
-            self.store_channels(problem, block, group, sums, (pitch, row_pitch, step));
+        if problem.y_channel_stride == 1 && last.y_stride != 1 && outputs.has_neighbours {
+            self.store_channels(problem, outputs, group, sums, (pitch, row_pitch, step));
             return;
         }
         let mut strips = &self.strips[..];
         let mut distances = Vec::new();
-        for (run, &turns) in block.runs.iter().zip(&self.turns) {
+        for (run, &turns) in outputs.runs.iter().zip(&self.turns) {
             let (of_run, rest) = strips.split_at(run.phases.len());
             strips = rest;
             let channel = problem.y_channel(group, run.channel);
@@ -142,12 +142,12 @@ impl Targets {
     fn store_channels<T: Real>(
         &self,
         problem: &Problem<'_, T>,
-        block: &Block,
+        outputs: &Outputs,
         group: usize,
         sums: &[T],
         (pitch, row_pitch, step): (usize, usize, isize),
     ) {
-        let Some(first_run) = block.runs.first() else { return };
+        let Some(first_run) = outputs.runs.first() else { return };
         let channel = problem.y_channel(group, first_run.channel);
         let mut distances = Vec::new();
         for row in 0..self.rows {
@@ -155,7 +155,7 @@ impl Targets {
             for strip in self.strips[..first_run.phases.len()].iter().filter(|strip| strip.len() > 0) {
                 let place = |run: &Run| run.phases[strip.phase].1 * pitch + row * row_pitch + strip.from;
                 distances.clear();
-                distances.extend(block.runs.iter().map(|run| place(run) as isize));
+                distances.extend(outputs.runs.iter().map(|run| place(run) as isize));
                 let first = target + channel + strip.first(step);
                 // SAFETY: every distance is the place of a column's sums of a row, of which there are so many; the rest as
                 // in `store`.

@@ -1,0 +1,502 @@
+//! Few output channels: every input is multiplied with the whole kernel, and the products that meet in an output are added up.
+//!
+//! A task computes the products of a box of inputs, `[column][input]`: a column is a kernel element of an output channel, and
+//! weights and inputs are read side by side, without zeros around the input and whatever the stride. Then rows of outputs are
+//! [folded](outstride_kernels::FoldedRows): what a row of a phase is made of are rows of products, as far from each other as its taps.
+
+mod exact;
+mod products;
+mod weights;
+
+use std::ops::Range;
+
+use outstride_kernels::{FoldTap, FoldedRows, Isa, Real};
+use outstride_spec::{Phase, Tap};
+
+use super::super::Strides;
+use super::super::axis::{EngineAxis, Span};
+use super::super::boxes::{Boxes, Workers};
+use super::super::channels;
+use super::super::cost::CACHED_BYTES;
+use super::super::pack::PackedFilter;
+use super::super::problem::Problem;
+use super::Chunk;
+use super::outputs::{Column, Outputs};
+use super::store::Targets;
+use crate::aligned::Aligned;
+use exact::Site;
+use products::Places;
+pub(crate) use weights::FoldWeights;
+
+/// Products of a box, unless its neighbours would need more than half of them again.
+const PRODUCT_BYTES: usize = 1 << 18;
+
+/// Boxes of less than so many times what they reach are not halved for that.
+const SHORT: usize = 4;
+
+/// Sums that are stored together, unless a row has more.
+const SUM_BYTES: usize = 1 << 14;
+
+/// Output channels that are stored together, unless a unit has fewer, and phases of the last axis.
+const CHANNELS_AT_ONCE: usize = 16;
+const PHASES_AT_ONCE: usize = 32;
+
+/// What it takes, measured over generated layers of both layouts and several types and instruction sets: to copy a vector of inputs, to
+/// keep a vector of products and to add it up, a row of outputs of a phase of a channel, a task, and to fetch weights.
+const CYCLES_OF_A_COPY: f64 = 8.0;
+const CYCLES_OF_A_PRODUCT: f64 = 18.0;
+const CYCLES_OF_A_ROW: f64 = 80.0;
+const CYCLES_OF_A_TASK: f64 = 5000.0;
+const CYCLES_OF_A_WEIGHT_BYTE: f64 = 0.25;
+
+/// The share of two multiply-adds a cycle that is reached, and by portable kernels.
+const MULTIPLY_SHARE: f64 = 0.93;
+const PORTABLE_SHARE: f64 = 0.4;
+
+/// How a problem is cut into tasks.
+#[derive(Debug)]
+pub(crate) struct FoldPlan {
+    boxes: Boxes,
+    /// Output channels of a task: whole units.
+    channels: usize,
+    /// Positions of a box along the batch and along the next axis at which outputs are computed at a time.
+    step: [usize; 2],
+    /// Inputs of the first spatial axis of which there is room for products.
+    ring: usize,
+    /// From column to column among the products.
+    pitch: usize,
+    /// Per axis, the largest delta.
+    reach: Vec<usize>,
+}
+
+/// Outputs that are stored together.
+#[derive(Debug)]
+pub(crate) struct Block {
+    outputs: Outputs,
+    /// The phase of every spatial axis but the last.
+    outer: Vec<usize>,
+    /// The output channels, at every one of these phases of the last axis: `[phase][channel]`.
+    channels: Range<usize>,
+    phases: Range<usize>,
+}
+
+/// The blocks of a filter.
+pub(crate) fn blocks_of<T: Real>(filter: &PackedFilter<T>) -> Vec<Block> {
+    let (last, outer) = filter.phases.split_last().expect("there is a spatial axis");
+    let combinations: usize = outer.iter().map(Vec::len).product();
+    let mut blocks = Vec::new();
+    for mut number in 0..combinations {
+        let mut phases = vec![0; outer.len()];
+        for (phase, of_axis) in phases.iter_mut().zip(outer).rev() {
+            *phase = number % of_axis.len();
+            number /= of_axis.len();
+        }
+        let unit = filter.folded().unit;
+        let of_unit = |unit: Range<usize>| {
+            let end = unit.end;
+            unit.step_by(CHANNELS_AT_ONCE).map(move |first| first..end.min(first + CHANNELS_AT_ONCE))
+        };
+        let units = (0..filter.out_channels).step_by(unit);
+        for channels in units.flat_map(|first| of_unit(first..filter.out_channels.min(first + unit))) {
+            for first in (0..last.len()).step_by(PHASES_AT_ONCE) {
+                let inner = first..last.len().min(first + PHASES_AT_ONCE);
+                let column = |(phase, channel): (usize, usize)| {
+                    let of_outer = phases.iter().zip(outer).map(|(&phase, of_axis)| of_axis[phase].residue);
+                    let residues = std::iter::once(0).chain(of_outer).chain([last[phase].residue]).collect();
+                    Column { channel, residues }
+                };
+                let columns =
+                    inner.clone().flat_map(|phase| channels.clone().map(move |channel| (phase, channel)));
+                let outputs = Outputs::of(columns.map(column).collect::<Vec<_>>().iter());
+                blocks.push(Block {
+                    outputs,
+                    outer: phases.clone(),
+                    channels: channels.clone(),
+                    phases: inner,
+                });
+            }
+        }
+    }
+    blocks
+}
+
+/// The shape, of those that kernels have, of the tiles that products are computed by.
+pub(crate) fn tile<T: Real>(filter: &PackedFilter<T>) -> (usize, usize) {
+    let width = filter.fold.as_ref().map_or(1, FoldWeights::width);
+    filter.kernels.pixel_shapes().find(|&(columns, _)| width <= columns).unwrap_or((1, 1))
+}
+
+impl FoldPlan {
+    /// Cuts a problem for one thread.
+    pub(crate) fn new<T: Real>(
+        axes: &[EngineAxis<'_>],
+        filter: &PackedFilter<T>,
+        strides: &Strides,
+    ) -> Result<Self, &'static str> {
+        let space: Vec<Span> = axes.iter().map(EngineAxis::positions).collect();
+        let reach: Vec<usize> = axes.iter().map(EngineAxis::reach).collect();
+        let mut granules = vec![1; axes.len()];
+        granules[1] = if moves(axes) { space[1].count.max(1) } else { 1 };
+        let moving = |counts: &[usize]| [&[1, counts[1].min(reach[1].max(1))], &counts[2..]].concat();
+        let is_short = |counts: &[usize], axis: usize| {
+            counts[axis] <= granules[axis] || counts[axis] < SHORT.saturating_mul(reach[axis])
+        };
+        let fits = |counts: &[usize]| {
+            let whole = product_bytes(axes, filter, strides, counts);
+            let needed = match moves(axes) {
+                true => whole.min(product_bytes(axes, filter, strides, &moving(counts))),
+                false => whole,
+            };
+            let repeats = (0..counts.len()).all(|axis| is_short(counts, axis));
+            needed <= if repeats { CACHED_BYTES } else { PRODUCT_BYTES }
+        };
+        let boxes = Boxes::cut(space, &granules, &reach, fits);
+        if !boxes.largest().is_none_or(|counts| fits(&counts)) {
+            return Err("the products that an output needs do not stay near");
+        }
+        let plan = FoldPlan { boxes, channels: filter.out_channels, step: [1, 1], ring: 1, pitch: 1, reach };
+        Ok(plan.for_workers(axes, filter, strides, Workers::ALONE))
+    }
+
+    /// Cuts on for more threads.
+    pub(crate) fn for_workers<T: Real>(
+        mut self,
+        axes: &[EngineAxis<'_>],
+        filter: &PackedFilter<T>,
+        strides: &Strides,
+        workers: Workers,
+    ) -> Self {
+        let Some(counts) = self.boxes.largest() else { return self };
+        let unit = filter.folded().unit;
+        let units = filter.out_channels.div_ceil(unit);
+        let whole = product_bytes(axes, filter, strides, &counts).max(1);
+        let parts = if whole <= PRODUCT_BYTES { units.div_ceil(PRODUCT_BYTES / whole) } else { units };
+        self.channels = units.div_ceil(parts) * unit;
+        self.boxes = self.boxes.spread(&vec![1; axes.len()], workers, filter.groups * parts, |_| true);
+        let Some(counts) = self.boxes.largest() else { return self };
+        let mut inside = most_inside(axes, &counts, &self.reach);
+        self.step = [counts[0], counts[1]];
+        if moves(axes) && product_bytes(axes, filter, strides, &counts) > PRODUCT_BYTES {
+            let of_one = product_bytes(axes, filter, strides, &[&[1], &counts[1..]].concat());
+            let rows = PRODUCT_BYTES / (of_one / inside[1].max(1)).max(1);
+            let (reach, all) = (self.reach[1], counts[1]);
+            self.step = [1, rows.saturating_sub(reach).clamp(reach.clamp(1, all), all)];
+            // Kernels write whole vectors, which must not reach what is needed again.
+            let beyond = filter.kernels.lanes().div_ceil(inside[2..].iter().product::<usize>().max(1));
+            inside[0] = 1;
+            inside[1] = (self.step[1] + reach + beyond).min(inside[1]);
+        }
+        self.ring = inside[1].max(1);
+        self.pitch = pitch(axes, filter, strides, &counts, &inside);
+        self
+    }
+
+    /// How many tasks share out the output channels of a group.
+    fn parts<T: Real>(&self, filter: &PackedFilter<T>) -> usize {
+        filter.out_channels.div_ceil(self.channels)
+    }
+
+    pub(crate) fn tasks<T: Real>(&self, filter: &PackedFilter<T>) -> usize {
+        filter.groups * self.parts(filter) * self.boxes.len()
+    }
+
+    /// Cycles that the products need, and the adding up.
+    pub(crate) fn cycles<T: Real>(&self, axes: &[EngineAxis<'_>], filter: &PackedFilter<T>) -> f64 {
+        let weights = filter.folded();
+        let Some(counts) = self.boxes.largest() else { return 0.0 };
+        let (last, outer) = axes.split_last().expect("there is a batch axis");
+        let of_box: f64 = most_inside(axes, &counts, &self.reach).iter().map(|&count| count as f64).product();
+        let vectors = of_box * (self.boxes.len() * filter.groups) as f64 / filter.kernels.lanes() as f64;
+        let columns = (weights.elements * filter.out_channels) as f64;
+        let copied = vectors * (filter.in_channels * self.parts(filter)) as f64;
+        let products = vectors * columns;
+        let share =
+            if filter.kernels.vector_isa() == Isa::Portable { PORTABLE_SHARE } else { MULTIPLY_SHARE };
+        let outer: f64 = outer.iter().map(|axis| axis.output as f64).product();
+        let rows = outer * (last.phases.len() * filter.groups * filter.out_channels) as f64;
+        CYCLES_OF_A_COPY * copied
+            + products * (filter.in_channels as f64 / 2.0 / share + CYCLES_OF_A_PRODUCT)
+            + CYCLES_OF_A_ROW * rows
+            + CYCLES_OF_A_TASK * self.tasks(filter) as f64
+            + CYCLES_OF_A_WEIGHT_BYTE * weights.bytes() as f64
+    }
+
+    /// An upper bound of the scratch bytes of one thread.
+    pub(crate) fn workspace<T: Real>(&self, axes: &[EngineAxis<'_>], filter: &PackedFilter<T>) -> usize {
+        let weights = filter.folded();
+        let Some(counts) = self.boxes.largest() else { return 0 };
+        let kernels = filter.kernels;
+        let products = self.channels * weights.elements * self.pitch;
+        let along = if axes.len() > 2 { counts[counts.len() - 1] } else { self.step[1] };
+        let of_block = |block: &Block| {
+            let chunk = chunk_of::<T>(block, along, kernels.lanes());
+            (block.outputs.columns * chunk.rows * row_pitch(chunk.len, kernels.lanes())) * size_of::<T>()
+                + 2 * Targets::bytes(&block.outputs, chunk.rows)
+        };
+        let sums = filter.fold_blocks().iter().map(of_block).max().unwrap_or(0);
+        (tile_len(filter, weights) + products) * size_of::<T>() + sums
+    }
+
+    /// Runs one task.
+    pub(crate) fn run<T: Real>(&self, problem: &Problem<'_, T>, task: usize) {
+        let filter = problem.filter;
+        let weights = filter.folded();
+        let spans = self.boxes.get(task % self.boxes.len());
+        let (group, part) =
+            (task / self.boxes.len() / self.parts(filter), task / self.boxes.len() % self.parts(filter));
+        let channels = part * self.channels..filter.out_channels.min((part + 1) * self.channels);
+        let counts: Vec<usize> = spans.iter().map(|span| span.count).collect();
+        problem.scratch.with(|scratch| {
+            let mut folder = Folder {
+                problem,
+                plan: self,
+                group,
+                channels: channels.clone(),
+                tile: scratch.input.any(tile_len(filter, weights)),
+                products: scratch.products.at_least(channels.len() * weights.elements * self.pitch),
+                rows: Vec::new(),
+                taps: Vec::new(),
+                targets: Targets::default(),
+                sums: &mut scratch.sums,
+            };
+            let mut at = spans.clone();
+            for first in (0..counts[0]).step_by(self.step[0].max(1)) {
+                at[0] = part_of(spans[0], first, self.step[0]);
+                let mut held = None;
+                for first in (0..counts[1]).step_by(self.step[1].max(1)) {
+                    at[1] = part_of(spans[1], first, self.step[1]);
+                    held = Some(folder.fold(&at, held));
+                }
+            }
+        });
+    }
+}
+
+/// So many positions from a number on.
+fn part_of(span: Span, first: usize, count: usize) -> Span {
+    Span { first: span.first + first as i64, count }.intersect(&span)
+}
+
+/// Elements of the inputs that are multiplied at a time.
+fn tile_len<T: Real>(filter: &PackedFilter<T>, weights: &FoldWeights<T>) -> usize {
+    debug_assert!(tile(filter).0 >= weights.width());
+    filter.in_channels * tile(filter).1 * filter.kernels.lanes()
+}
+
+/// The inputs that a box of so many positions meets at most, per axis.
+fn most_inside(axes: &[EngineAxis<'_>], counts: &[usize], reach: &[usize]) -> Vec<usize> {
+    let of_axis = |((axis, &count), &reach): ((&EngineAxis<'_>, &usize), &usize)| {
+        count.saturating_add(reach).min(axis.input)
+    };
+    axes.iter().zip(counts).zip(reach).map(of_axis).collect()
+}
+
+/// Whether a task can move on along the first spatial axis and keep those products that are needed again: unless rows lie along it.
+fn moves(axes: &[EngineAxis<'_>]) -> bool {
+    axes.len() > 2
+}
+
+/// From column to column among the products of a box of so many positions, with so many inputs at a time.
+fn pitch<T: Real>(
+    axes: &[EngineAxis<'_>],
+    filter: &PackedFilter<T>,
+    strides: &Strides,
+    counts: &[usize],
+    inside: &[usize],
+) -> usize {
+    let are_whole: Vec<bool> =
+        counts.iter().zip(axes).map(|(&count, axis)| count >= axis.positions().count).collect();
+    Places::most_pitch(axes, inside, &are_whole, strides.x_channel, filter.kernels.lanes())
+}
+
+/// Bytes of the products of such a box with the weights of a unit.
+fn product_bytes<T: Real>(
+    axes: &[EngineAxis<'_>],
+    filter: &PackedFilter<T>,
+    strides: &Strides,
+    counts: &[usize],
+) -> usize {
+    let weights = filter.folded();
+    let reach: Vec<usize> = axes.iter().map(EngineAxis::reach).collect();
+    let pitch = pitch(axes, filter, strides, counts, &most_inside(axes, counts, &reach));
+    pitch.saturating_mul(weights.unit * weights.elements).saturating_mul(size_of::<T>())
+}
+
+/// From row to row among sums.
+fn row_pitch(len: usize, lanes: usize) -> usize {
+    len.next_multiple_of(lanes)
+}
+
+/// How many positions of a box are folded before they are stored, given how many its rows have.
+fn chunk_of<T: Real>(block: &Block, along: usize, lanes: usize) -> Chunk {
+    let row_bytes = block.outputs.columns * row_pitch(along, lanes) * size_of::<T>();
+    Chunk { rows: (SUM_BYTES / row_bytes.max(1)).max(1), len: along.max(1) }
+}
+
+/// Computes the products of boxes one after the other, adds them up and stores the outputs.
+struct Folder<'a, T: Real> {
+    problem: &'a Problem<'a, T>,
+    plan: &'a FoldPlan,
+    group: usize,
+    /// Output channels, which are whole units.
+    channels: Range<usize>,
+    /// A copy of the inputs that are multiplied.
+    tile: &'a mut [T],
+    /// `[column][input]`, columns so far apart.
+    products: &'a mut [T],
+    /// The rows of products that meet in a row of outputs.
+    rows: Vec<usize>,
+    /// Per phase of the last axis, its taps.
+    taps: Vec<Vec<FoldTap>>,
+    targets: Targets,
+    sums: &'a mut Aligned<T>,
+}
+
+impl<T: Real> Folder<'_, T> {
+    /// Computes and stores the outputs at the positions `spans`. Returns where the products lie, of which there may be some already.
+    fn fold(&mut self, spans: &[Span], held: Option<Places>) -> Places {
+        let Problem { filter, axes, .. } = self.problem;
+        let reached = channels::needed(axes, spans, &self.plan.reach, false);
+        let mut inside: Vec<Span> =
+            reached.iter().zip(axes).map(|(span, axis)| span.intersect(&axis.whole_input())).collect();
+        let along = inside[1];
+        let ring = held.as_ref().map_or((along.first, self.plan.ring), |held| held.ring);
+        let places = |inside: Vec<Span>| {
+            Places::new(axes, inside, ring, self.problem.x_channel_stride, filter.kernels.lanes())
+        };
+        let all = places(inside.clone());
+        let mut next = held.map_or(along.first, |held| held.inside[1].end().max(along.first));
+        while next < along.end() && inside.iter().all(|span| span.count > 0) {
+            let place = all.place(1, next);
+            let left = self.plan.ring - (next - ring.0) as usize % self.plan.ring;
+            inside[1] = Span { first: next, count: left }.intersect(&along);
+            next = inside[1].end();
+            let products = (&mut *self.products, self.plan.pitch, place);
+            places(inside.clone()).compute(
+                self.problem,
+                (self.group, self.channels.clone()),
+                self.tile,
+                products,
+            );
+        }
+        let channels = self.channels.clone();
+        for block in filter.fold_blocks().iter().filter(|block| channels.contains(&block.channels.start)) {
+            self.block(block, &all, spans);
+        }
+        all
+    }
+
+    /// Folds and stores a block at the positions `spans`.
+    fn block(&mut self, block: &Block, places: &Places, spans: &[Span]) {
+        let filter = self.problem.filter;
+        let positions = block.outputs.positions(&self.problem.axes);
+        let spans: Vec<Span> = positions.iter().zip(spans).map(|(a, b)| a.intersect(b)).collect();
+        let last = spans.len() - 1;
+        let phases = filter.phases.last().expect("there is a spatial axis");
+        self.taps.clear();
+        self.taps.extend(
+            phases.iter().map(|phase| taps_along(phase, places.inside[last], spans[last], self.plan.pitch)),
+        );
+        let chunk = chunk_of::<T>(block, spans[last].count, filter.kernels.lanes());
+        chunk.each(&spans, |at| self.chunk(block, places, at));
+    }
+
+    /// Folds and stores a block at the positions of a chunk, which has whole rows.
+    fn chunk(&mut self, block: &Block, places: &Places, at: &[Span]) {
+        let Problem { filter, finish, .. } = self.problem;
+        let last = at.len() - 1;
+        let row_pitch = row_pitch(at[last].count, filter.kernels.lanes());
+        let pitch = at[last - 1].count * row_pitch;
+        let channel_stride = filter.folded().elements * self.plan.pitch;
+        let channels = self.group * filter.out_channels + block.channels.start
+            ..self.group * filter.out_channels + block.channels.end;
+        let of_channels = channels.len() * pitch;
+        let sums = self.sums.at_least(block.outputs.columns * pitch);
+        let mut q: Vec<i64> = at.iter().map(|span| span.first).collect();
+        for row in 0..at[last - 1].count {
+            q[last - 1] = at[last - 1].first + row as i64;
+            self.rows.clear();
+            collect_rows(
+                (self.problem, places, self.plan.pitch),
+                block,
+                &q[..last],
+                0,
+                (0, 0),
+                &mut self.rows,
+            );
+            for (phase, sums) in block.phases.clone().zip(sums.chunks_exact_mut(of_channels)) {
+                let rows = FoldedRows {
+                    products: &self.products[(block.channels.start - self.channels.start) * channel_stride..],
+                    channel_stride,
+                    rows: &self.rows,
+                    taps: &self.taps[phase],
+                    len: places.inside[last].count,
+                    bias: &filter.bias[channels.clone()],
+                    outputs: at[last].count,
+                    pitch,
+                };
+                let sums = &mut sums[row * row_pitch..];
+                if !filter.kernels.fold(&rows, sums) {
+                    for (channel, row) in block.channels.clone().zip(sums.chunks_mut(pitch)) {
+                        let site = Site { problem: self.problem, group: self.group, channel };
+                        site.sum_again(&block.phases_at(filter, phase), &q, &mut row[..at[last].count]);
+                    }
+                }
+            }
+        }
+        for sums in sums.chunks_exact_mut(of_channels) {
+            for (channel, sums) in channels.clone().zip(sums.chunks_exact_mut(pitch)) {
+                let scales = finish.scaling.map(|scaling| scaling.channels(channel..channel + 1));
+                finish.apply(filter.kernels, sums, scales);
+            }
+        }
+        self.targets.find(self.problem, &block.outputs, at);
+        self.targets.store(self.problem, &block.outputs, self.group, sums, (pitch, row_pitch));
+    }
+}
+
+/// The taps of a phase of the last axis, for outputs at some of its positions, where there are products of some of its inputs.
+fn taps_along(phase: &Phase, inside: Span, at: Span, pitch: usize) -> Vec<FoldTap> {
+    let tap = |tap: &Tap| FoldTap {
+        products: tap.kernel * pitch,
+        first: (inside.first + tap.delta as i64 - at.first) as isize,
+    };
+    phase.taps.iter().map(tap).collect()
+}
+
+/// Collects the rows of products that meet at a position, axis by axis, given the kernel element and the place so far.
+fn collect_rows<T: Real>(
+    of: (&Problem<'_, T>, &Places, usize),
+    block: &Block,
+    q: &[i64],
+    axis: usize,
+    (element, place): (usize, usize),
+    rows: &mut Vec<usize>,
+) {
+    let (Problem { filter, .. }, places, pitch) = of;
+    let Some(&position) = q.get(axis) else {
+        rows.push(element * filter.kernel[axis - 1] * pitch + place);
+        return;
+    };
+    let inside = places.inside[axis];
+    let mut collect = |index: i64, element: usize| {
+        if (inside.first..inside.end()).contains(&index) {
+            collect_rows(of, block, q, axis + 1, (element, place + places.place(axis, index)), rows);
+        }
+    };
+    if axis == 0 {
+        collect(position, 0);
+        return;
+    }
+    for tap in &filter.phases[axis - 1][block.outer[axis - 1]].taps {
+        collect(position - tap.delta as i64, element * filter.kernel[axis - 1] + tap.kernel);
+    }
+}
+
+impl Block {
+    /// The phases of every spatial axis, given that of the last one.
+    fn phases_at<'a, T: Real>(&self, filter: &'a PackedFilter<T>, last: usize) -> Vec<&'a Phase> {
+        let phases = self.outer.iter().chain([&last]).zip(&filter.phases);
+        phases.map(|(&phase, of_axis)| &of_axis[phase]).collect()
+    }
+}
