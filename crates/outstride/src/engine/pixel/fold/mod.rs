@@ -283,10 +283,13 @@ fn tile_len<T: Real>(filter: &PackedFilter<T>, weights: &FoldWeights<T>) -> usiz
     filter.in_channels * tile(filter).1 * filter.kernels.lanes()
 }
 
-/// The inputs that a box of so many positions meets at most, per axis.
+/// The inputs that a box of so many positions meets at most, per axis; just those that one meets which has all positions of an axis.
 fn most_inside(axes: &[EngineAxis<'_>], counts: &[usize], reach: &[usize]) -> Vec<usize> {
     let of_axis = |((axis, &count), &reach): ((&EngineAxis<'_>, &usize), &usize)| {
-        count.saturating_add(reach).min(axis.input)
+        let all = axis.positions();
+        let met = Span { first: all.first - reach as i64, count: all.count.saturating_add(reach) };
+        let met = met.intersect(&axis.whole_input());
+        if count < all.count { count.saturating_add(reach).min(met.count) } else { met.count }
     };
     axes.iter().zip(counts).zip(reach).map(of_axis).collect()
 }
