@@ -33,12 +33,12 @@ pub(super) unsafe fn alone<S: Convert<Q>, Q, const ROWS: usize, const VECTORS: u
         for (index, tap) in tile.taps.iter().enumerate() {
             let weights = panel.weights.cast::<Q>().add(tap.number * tile.channels_of_tap * width);
             let fetch = to_fetch::<S, Q, VECTORS>(tile, number, index, panel);
-            let (rows, distance) = (&tile.rows[tap.rows], tap.distance);
+            let (rows, distance, channels) = (&tile.rows[tap.rows], tap.distance, tap.count * tile.channels);
             let is_done = S::IS_ITSELF
-                && S::accumulate_panel(&mut sums, rows, distance, weights.cast(), fetch, tile.channels);
+                && S::accumulate_panel(&mut sums, rows, distance, weights.cast(), fetch, channels);
             if !is_done {
                 let rows = moved(rows, distance);
-                accumulate_tap::<S, Q, ROWS, VECTORS>(&mut sums, &rows, weights, fetch, tile.channels);
+                accumulate_tap::<S, Q, ROWS, VECTORS>(&mut sums, &rows, weights, fetch, channels);
             }
         }
         let finite = add_bias::<S, ROWS, VECTORS>(&mut sums, panel.bias);

@@ -36,7 +36,7 @@ pub fn fetched_by_tap<T>(channels: usize) -> usize {
 /// Channel 0 of the input of every row of a tile. Rows beyond the input read a run of zeros.
 pub type RowPointers<T> = [*const T; MAX_ROWS];
 
-/// One tap of a panel tile.
+/// One tap of a panel tile, or several that are multiplied as if they were one of as many more channels.
 #[derive(Clone, Copy, Debug)]
 pub struct PanelTap {
     /// Which of the tile's rows it reads,
@@ -45,6 +45,17 @@ pub struct PanelTap {
     pub distance: isize,
     /// Its number among the taps whose weights a panel has.
     pub number: usize,
+    /// How many taps these are, each of which reads right behind the one before and whose weights lie there, too.
+    pub count: usize,
+    /// How many the tile has before these.
+    pub before: usize,
+}
+
+impl PanelTap {
+    /// A single tap, the only one of a tile or the first.
+    pub fn single(number: usize, rows: usize, distance: isize) -> Self {
+        PanelTap { rows, distance, number, count: 1, before: 0 }
+    }
 }
 
 /// The positions of a tile, and what is done there, whatever the panel.
@@ -123,8 +134,8 @@ pub enum PanelSums {
 ///
 /// # Safety
 ///
-/// The CPU must have `S`'s instruction set. Each of the first `ROWS` row pointers of every tap must be readable at every channel, at
-/// the tap's distance; panels must have weights of `channels · VECTORS · LANES` elements wherever a tap's begin. Rows must have
+/// The CPU must have `S`'s instruction set. Each of the first `ROWS` row pointers of every tap must be readable at every channel of the
+/// taps that it stands for, at their distance; panels must have weights of `channels · VECTORS · LANES` elements wherever a tap's begin. Rows must have
 /// somewhere to go that nobody else writes to.
 #[inline(always)]
 pub(crate) unsafe fn panel<S: Convert<Q>, Q, const ROWS: usize, const VECTORS: usize>(
@@ -155,13 +166,14 @@ fn to_fetch<S: Convert<Q>, Q, const VECTORS: usize>(
 ) -> *const S::Scalar {
     let tap_bytes = tile.channels_of_tap * VECTORS * S::LANES * size_of::<Q>();
     let fetched = fetched_by_tap::<S::Scalar>(tile.channels);
-    let before = (number * tile.taps.len() + tap) * fetched;
-    let number = tile.taps[tap].number;
+    let of_tile = tile.taps.last().map_or(0, |last| last.before + last.count);
+    let PanelTap { number: first, count: taps, before, .. } = tile.taps[tap];
+    let before = (number * of_tile + before) * fetched;
     match tile.fetch {
-        Fetch::Weights(lines) => panel.next.wrapping_add(number * tap_bytes + lines * LINE).cast(),
+        Fetch::Weights(lines) => panel.next.wrapping_add(first * tap_bytes + taps * lines * LINE).cast(),
         Fetch::Inputs(from, count) if before < count => from.wrapping_add(before),
         // What is near already costs the least.
-        Fetch::Inputs(..) => panel.weights.wrapping_add(number * tap_bytes).cast(),
+        Fetch::Inputs(..) => panel.weights.wrapping_add(first * tap_bytes).cast(),
     }
 }
 
@@ -217,7 +229,7 @@ impl<T> PanelKernels<T> {
     ///
     /// # Safety
     ///
-    /// The first `rows` row pointers of every tap must be readable at each of the tile's channels, at the tap's distance, and the
+    /// The first `rows` row pointers of every tap must be readable at each channel of the taps that it stands for, at their distance, and the
     /// weights of every panel must hold `channels × vectors × lanes` elements wherever a tap's begin, of the type that the kernels
     /// are for. The tile's distances must be between those that the outputs of panels were [made](crate::Output::rows) for, and no
     /// other thread may write there at the same time.

@@ -72,7 +72,8 @@ pub(super) unsafe fn pair<S: Convert<Q>, Q>(
                     _ => OutputsAhead::of(out[0], &[0]),
                 };
                 let rows = &tile.rows[tap.rows].as_chunks().0[half];
-                S::accumulate_pair(&mut sums, rows, tap.distance, weights, fetch, &outputs, tile.channels);
+                let channels = tap.count * tile.channels;
+                S::accumulate_pair(&mut sums, rows, tap.distance, weights, fetch, &outputs, channels);
             }
             // Not in a loop, which would keep them in memory.
             finish_half::<S>(&mut sums[0], distances, &mut panels[0], out[0]);

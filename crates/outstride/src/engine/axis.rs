@@ -53,7 +53,7 @@ impl Span {
     }
 }
 
-/// Of rising deltas, those at which some position of `read` finds an index of `inside`: a kernel may have many more
+/// Of rising or falling deltas, those at which some position of `read` finds an index of `inside`: a kernel may have many more
 /// taps than the input has elements, and only these may cost time.
 #[inline]
 pub(crate) fn meeting(deltas: &[usize], read: Span, inside: Span) -> Range<usize> {
@@ -62,21 +62,30 @@ pub(crate) fn meeting(deltas: &[usize], read: Span, inside: Span) -> Range<usize
     }
     let least = read.first - (inside.end() - 1);
     let greatest = read.end() - 1 - inside.first;
-    if deltas.first().is_some_and(|&first| first as i64 >= least)
-        && deltas.last().is_some_and(|&last| last as i64 <= greatest)
-    {
+    let meets = |&delta: &usize| (least..=greatest).contains(&(delta as i64));
+    if deltas.first().is_some_and(meets) && deltas.last().is_some_and(meets) {
         return 0..deltas.len();
     }
-    let start = deltas.partition_point(|&delta| (delta as i64) < least);
-    let end = deltas.partition_point(|&delta| delta as i64 <= greatest);
+    let (start, end) = if deltas.first() <= deltas.last() {
+        (
+            deltas.partition_point(|&delta| (delta as i64) < least),
+            deltas.partition_point(|&delta| delta as i64 <= greatest),
+        )
+    } else {
+        (
+            deltas.partition_point(|&delta| delta as i64 > greatest),
+            deltas.partition_point(|&delta| delta as i64 >= least),
+        )
+    };
     start..end.max(start)
 }
 
-/// The positions at which all of rising deltas find an index of `inside`.
+/// The positions at which all of rising or falling deltas find an index of `inside`.
 pub(crate) fn all_meet(deltas: &[usize], inside: Span) -> Span {
-    let (Some(&least), Some(&greatest)) = (deltas.first(), deltas.last()) else {
+    let (Some(&first), Some(&last)) = (deltas.first(), deltas.last()) else {
         return Span { first: 0, count: 0 };
     };
+    let (least, greatest) = (first.min(last), first.max(last));
     let first = inside.first + greatest as i64;
     Span { first, count: (inside.end() + least as i64 - first).max(0) as usize }
 }
@@ -197,9 +206,8 @@ mod tests {
 
     #[test]
     fn meeting_deltas_are_those_that_find_an_index() {
-        let deltas = [0, 1, 3, 4, 9];
-        for first in -4..14 {
-            for count in 0..4 {
+        for deltas in [[0, 1, 3, 4, 9], [9, 4, 3, 1, 0]] {
+            for (first, count) in (-4..14).flat_map(|first| (0..4).map(move |count| (first, count))) {
                 let (read, inside) = (Span { first, count }, Span { first: 1, count: 4 });
                 let meets =
                     |&delta: &usize| (first..read.end()).any(|q| (1..5).contains(&(q - delta as i64)));
@@ -213,7 +221,7 @@ mod tests {
     #[test]
     fn all_deltas_meet_where_each_does() {
         let inside = Span { first: 1, count: 4 };
-        for deltas in [&[0, 1][..], &[2], &[0, 3], &[1, 2, 9], &[]] {
+        for deltas in [&[0, 1][..], &[2], &[3, 0], &[1, 2, 9], &[9, 2, 1], &[]] {
             let found = all_meet(deltas, inside);
             for q in -4..14 {
                 let meets = |&delta: &usize| (1..5).contains(&(q - delta as i64));

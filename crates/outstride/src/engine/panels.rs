@@ -72,7 +72,8 @@ pub(crate) struct Panel {
     pub(crate) vectors: usize,
     /// Where the panel's weights begin within its group.
     pub(crate) offset: usize,
-    /// Per spatial axis, the deltas its taps read at; the panel's taps are their product, last axis fastest.
+    /// Per spatial axis, the deltas its taps read at, [rising or falling](union_of_deltas); the panel's taps are their product, last axis
+    /// fastest.
     pub(crate) deltas: Vec<Vec<usize>>,
     segments: Range<usize>,
 }
@@ -190,7 +191,11 @@ impl Panel {
     /// The number of the panel's tap of these deltas, which must be its own.
     pub(crate) fn tap_at(&self, deltas: &[usize]) -> usize {
         let axes = self.deltas.iter().zip(deltas);
-        axes.fold(0, |tap, (of_axis, delta)| tap * of_axis.len() + of_axis.partition_point(|of| of < delta))
+        axes.fold(0, |tap, (of_axis, delta)| {
+            let falls = of_axis.first() > of_axis.last();
+            let before = of_axis.partition_point(|of| if falls { of > delta } else { of < delta });
+            tap * of_axis.len() + before
+        })
     }
 
     /// The deltas of one of the panel's taps.
@@ -317,7 +322,8 @@ fn panels_with(phases: &[Vec<Phase>], merged: usize, sizes: PanelSizes) -> Panel
     result
 }
 
-/// Per axis, the deltas that any of the segments' phases reads at, rising.
+/// Per axis, the deltas that any of the segments' phases reads at. Along the last axis they fall, so that inputs that lie behind each
+/// other are read in their order; along the others they rise, so that of inputs those come first that no position has read before.
 fn union_of_deltas(phases: &[Vec<Phase>], segments: &[Segment]) -> Vec<Vec<usize>> {
     let mut stride = 1;
     let mut deltas: Vec<Vec<usize>> = phases
@@ -335,6 +341,9 @@ fn union_of_deltas(phases: &[Vec<Phase>], segments: &[Segment]) -> Vec<Vec<usize
             of_axis
         })
         .collect();
+    if let Some(last) = deltas.first_mut() {
+        last.reverse();
+    }
     deltas.reverse();
     deltas
 }

@@ -79,7 +79,7 @@ impl PanelPlan {
             Input::copied(problem, task.group, self.blocks, needed, (&mut scratch.input, task.input))
         };
         let Scratch { sums, positions: kept, .. } = scratch;
-        let mut taps = TileTaps::new(self.blocks.size);
+        let mut taps = TileTaps::new(self.blocks);
         let most_rows = self.tile_rows(filter);
         let tile_len = most_rows * 2 * filter.kernels.lanes();
         for (bundle, share) in self.share(task.split) {

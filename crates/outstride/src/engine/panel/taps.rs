@@ -5,13 +5,16 @@ use std::ops::Range;
 use outstride_kernels::{MAX_ROWS, PanelTap, Real, RowPointers};
 
 use super::super::axis::{EngineAxis, Span, all_meet, meeting};
-use super::super::channels::Input;
+use super::super::channels::{ChannelBlocks, Input};
 use super::bundle::Member;
 use super::rows::{Piece, Positions};
 use super::run::Site;
 
 /// Rows of a tile, a bit each.
 type RowSet = u16;
+
+/// Channels of neighbouring taps that are multiplied as those of one where some rows read zeros instead.
+const MOST_ZEROS: usize = 512;
 
 const ALL_ROWS: RowSet = RowSet::MAX;
 const _: () = assert!(MAX_ROWS <= RowSet::BITS as usize);
@@ -28,6 +31,12 @@ pub(super) struct TileTaps<T> {
     rows: Vec<RowPointers<T>>,
     /// What rows read that stand outside of what can be read.
     zeros: Vec<T>,
+    /// Channels that are multiplied at a time.
+    channels: usize,
+    /// Whether the weights of taps follow each other: all channels are multiplied at a time.
+    follow: bool,
+    /// Whether taps that read neighbouring positions read neighbouring elements, and their weights follow each other.
+    may_join: bool,
     /// Per axis, the taps that can meet the input.
     windows: Vec<Range<usize>>,
     /// Per axis, of each of these taps, the rows that can read there.
@@ -41,13 +50,16 @@ pub(super) struct TileTaps<T> {
 }
 
 impl<T: Real> TileTaps<T> {
-    pub(super) fn new(channels: usize) -> Self {
+    pub(super) fn new(blocks: ChannelBlocks) -> Self {
         TileTaps {
             some: Vec::new(),
             all: Vec::new(),
             has_all: false,
             rows: Vec::new(),
-            zeros: vec![T::default(); channels],
+            zeros: vec![T::default(); blocks.size.max(MOST_ZEROS)],
+            channels: blocks.size,
+            follow: blocks.iter().len() == 1,
+            may_join: false,
             windows: Vec::new(),
             readers: Vec::new(),
             counter: Vec::new(),
@@ -57,8 +69,9 @@ impl<T: Real> TileTaps<T> {
     }
 
     /// The most bytes of lists that have entries for every tap. Those of some tiles grow while they are made.
-    pub(super) fn most_bytes(taps: usize) -> usize {
+    pub(super) fn most_bytes(taps: usize, channels: usize) -> usize {
         2 * taps * (2 * size_of::<PanelTap>() + size_of::<RowPointers<T>>())
+            + channels.max(MOST_ZEROS) * size_of::<T>()
     }
 
     /// Finds what all tiles of a task have in common that have all taps: those inside the input, or `with_zeros` those that can read
@@ -72,6 +85,7 @@ impl<T: Real> TileTaps<T> {
     ) {
         self.begins.clear();
         self.begins.extend(member.spans.iter().zip(site.spans).map(|(own, task)| own.first + task.first));
+        self.may_join = self.follow && input.strides.last() == Some(&(self.channels as isize));
         self.inside.clear();
         self.all.clear();
         for (axis, deltas) in member.deltas.iter().enumerate() {
@@ -85,7 +99,7 @@ impl<T: Real> TileTaps<T> {
         if self.inside.iter().any(|span| span.count == 0) {
             return;
         }
-        let tap = |number, distance| PanelTap { rows: 0, distance, number };
+        let tap = |number, distance| PanelTap { before: number, ..PanelTap::single(number, 0, distance) };
         self.all.push(tap(0, 0));
         for (axis, deltas) in member.deltas.iter().enumerate() {
             let slower = self.all.len();
@@ -95,6 +109,13 @@ impl<T: Real> TileTaps<T> {
                 let distance = self.shift(member, axis, number % deltas.len()) as isize * input.strides[axis];
                 self.all[number] = tap(number, self.all[number / deltas.len()].distance + distance);
             }
+        }
+        if self.may_join {
+            self.all.dedup_by(|next, taps| {
+                let follows = next.distance == taps.distance + (taps.count * self.channels) as isize;
+                taps.count += usize::from(follows);
+                follows
+            });
         }
     }
 
@@ -149,11 +170,28 @@ impl<T: Real> TileTaps<T> {
             self.find_readers(axis, window.clone(), member, positions, tile, input);
             self.windows.push(window);
         }
-        for _ in 0..self.windows.iter().map(Range::len).product() {
+        // Of the taps before: where they read, by which rows, and how many more can.
+        let mut behind = (0, RowSet::MIN, 0);
+        for before in 0..self.windows.iter().map(Range::len).product() {
             let (number, distance, readers) = self.tap_at_counter(member, input);
-            self.some.push(PanelTap { rows: self.rows.len(), distance: 0, number });
-            let (origin, zeros) = (origin.wrapping_offset(distance), self.zeros.as_ptr());
-            push_rows(&mut self.rows, origin, offsets, readers, zeros);
+            match self.some.last_mut() {
+                Some(taps)
+                    if behind.2 > 0
+                        && (distance, readers) == (behind.0, behind.1)
+                        && number == taps.number + taps.count =>
+                {
+                    taps.count += 1;
+                    behind.2 -= 1;
+                }
+                _ => {
+                    self.some.push(PanelTap { before, ..PanelTap::single(number, self.rows.len(), 0) });
+                    let (origin, zeros) = (origin.wrapping_offset(distance), self.zeros.as_ptr());
+                    push_rows(&mut self.rows, origin, offsets, readers, zeros);
+                    let most = if self.may_join { self.zeros.len() / self.channels.max(1) } else { 1 };
+                    behind = (distance, readers, most - 1);
+                }
+            }
+            behind.0 += self.channels as isize;
             for axis in (0..axes.len()).rev() {
                 self.counter[axis] += 1;
                 if self.counter[axis] < self.windows[axis].end {

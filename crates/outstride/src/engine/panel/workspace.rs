@@ -100,9 +100,11 @@ impl PanelPlan {
         let of_panels = |bundle: &Bundle| {
             let taps = bundle.most_taps();
             let (panels, of_panel, of_taps) = match self.arithmetic {
-                Arithmetic::Vectors => {
-                    (self.near_panels(filter, bundle), panel, TileTaps::<T>::most_bytes(taps))
-                }
+                Arithmetic::Vectors => (
+                    self.near_panels(filter, bundle),
+                    panel,
+                    TileTaps::<T>::most_bytes(taps, self.blocks.size),
+                ),
                 Arithmetic::Winograd => (self.near_panels(filter, bundle), panel, 0),
                 Arithmetic::Tiles => (bundle.panels(), panel + matrix::bytes_of_job(filter, taps), 0),
             };

@@ -180,7 +180,7 @@ impl<T: Real> WinogradSums<'_, T> {
                 for as_wide in of_panels.chunk_by_mut(|one, next| one.vectors == next.vectors) {
                     let tile = PanelTile {
                         rows: &[pointers],
-                        taps: &[PanelTap { rows: 0, distance: 0, number: 0 }],
+                        taps: &[PanelTap::single(0, 0, 0)],
                         channels,
                         channels_of_tap: channels,
                         resume: false,
