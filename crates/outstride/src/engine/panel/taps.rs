@@ -170,28 +170,22 @@ impl<T: Real> TileTaps<T> {
             self.find_readers(axis, window.clone(), member, positions, tile, input);
             self.windows.push(window);
         }
-        // Of the taps before: where they read, by which rows, and how many more can.
-        let mut behind = (0, RowSet::MIN, 0);
+        let most_joined = if self.may_join { self.zeros.len() / self.channels.max(1) } else { 1 };
+        // The number of a tap that can be joined to those before, where it would read, and by which rows.
+        let mut behind = None;
         for before in 0..self.windows.iter().map(Range::len).product() {
             let (number, distance, readers) = self.tap_at_counter(member, input);
             match self.some.last_mut() {
-                Some(taps)
-                    if behind.2 > 0
-                        && (distance, readers) == (behind.0, behind.1)
-                        && number == taps.number + taps.count =>
-                {
+                Some(taps) if behind == Some((number, distance, readers)) && taps.count < most_joined => {
                     taps.count += 1;
-                    behind.2 -= 1;
                 }
                 _ => {
                     self.some.push(PanelTap { before, ..PanelTap::single(number, self.rows.len(), 0) });
                     let (origin, zeros) = (origin.wrapping_offset(distance), self.zeros.as_ptr());
                     push_rows(&mut self.rows, origin, offsets, readers, zeros);
-                    let most = if self.may_join { self.zeros.len() / self.channels.max(1) } else { 1 };
-                    behind = (distance, readers, most - 1);
                 }
             }
-            behind.0 += self.channels as isize;
+            behind = Some((number + 1, distance + self.channels as isize, readers));
             for axis in (0..axes.len()).rev() {
                 self.counter[axis] += 1;
                 if self.counter[axis] < self.windows[axis].end {
