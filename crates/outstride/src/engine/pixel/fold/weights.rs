@@ -13,6 +13,9 @@ use crate::tensor::TensorView;
 /// With fewer input channels, there is as much to add up as to multiply.
 const FEWEST_CHANNELS: usize = 8;
 
+/// With more output channels, it is hardly ever better than what fills vectors with them.
+const MOST_OUT_CHANNELS: usize = 64;
+
 /// So many columns, of as many output channels as that takes, are multiplied with an input while it is near.
 const COLUMNS_OF_A_UNIT: usize = 48;
 
@@ -49,6 +52,9 @@ impl<T: Real> FoldWeights<T> {
         if channels < FEWEST_CHANNELS && !wanted {
             return Err("there are too few products for each output to be added up");
         }
+        if out_channels > MOST_OUT_CHANNELS && !wanted {
+            return Err("there are enough output channels to fill vectors");
+        }
         if elements.saturating_mul(channels * size_of::<T>()) > CACHED_BYTES {
             return Err("the weights of an output channel do not stay near");
         }
@@ -75,17 +81,22 @@ impl<T: Real> FoldWeights<T> {
             }
             place
         };
-        let places: Vec<isize> = (0..self.elements).map(place_of).collect();
-        for group in 0..filter.shape()[0] {
+        // Per column of a unit, where its weight of channel 0 comes from and goes to.
+        let columns: Vec<(isize, usize)> = (0..self.unit * self.elements)
+            .map(|column| (column / self.elements, column % self.elements))
+            .map(|at| (at.0 as isize * strides[2] + place_of(at.1), self.index(0, 0, at)))
+            .collect();
+        let units = self.out_channels.div_ceil(self.unit);
+        for (group, unit) in (0..filter.shape()[0] * units).map(|number| (number / units, number % units)) {
+            let first_channel = unit * self.unit;
+            let columns = &columns[..self.unit.min(self.out_channels - first_channel) * self.elements];
+            let first =
+                filter.offset() as isize + group as isize * strides[0] + first_channel as isize * strides[2];
+            let target = self.index(group, 0, (first_channel, 0));
             for channel in 0..self.channels {
-                let from =
-                    filter.offset() as isize + group as isize * strides[0] + channel as isize * strides[1];
-                for out_channel in 0..self.out_channels {
-                    for (element, place) in places.iter().enumerate() {
-                        let at = from + out_channel as isize * strides[2] + place;
-                        let to = self.index(group, channel, (out_channel, element));
-                        self.weights.as_mut_slice()[to] = filter.data()[at as usize].widen();
-                    }
+                let (first, target) = (first + channel as isize * strides[1], target + channel * self.width);
+                for &(from, to) in columns {
+                    self.weights.as_mut_slice()[target + to] = filter.data()[(first + from) as usize].widen();
                 }
             }
         }
