@@ -49,6 +49,8 @@ pub struct PixelTiles<'a, T> {
     pub pitch: usize,
     /// What is brought near meanwhile, if there is a single tap, which feeds all columns.
     pub ahead: LinesAhead,
+    /// Where inputs are copied to meanwhile, `[channel][position]`, if there is a single tap of that kind and tile; null if nowhere.
+    pub copy: *mut T,
 }
 
 /// Lines to be brought near, some with each channel.
@@ -72,7 +74,7 @@ impl LinesAhead {
 /// # Safety
 ///
 /// The CPU must have `S`'s instruction set. At every channel, each tap's input must be readable for all positions of all
-/// tiles, its weights for `COLUMNS` columns.
+/// tiles, its weights for `COLUMNS` columns. A copy must have room for them, and nobody else may use it.
 #[inline(always)]
 pub(crate) unsafe fn pixel<S: Simd, const COLUMNS: usize, const VECTORS: usize>(
     tiles: &PixelTiles<'_, S::Scalar>,
@@ -95,7 +97,11 @@ pub(crate) unsafe fn pixel<S: Simd, const COLUMNS: usize, const VECTORS: usize>(
                 [tap] if tap.feeds == all && !tap.leads => {
                     let (input, weights) =
                         (input.wrapping_offset(tap.input), weights.wrapping_add(tap.weights));
-                    accumulate_channels::<S, COLUMNS, VECTORS>(&mut sums, tiles, input, weights);
+                    if tiles.copy.is_null() {
+                        accumulate_channels::<S, COLUMNS, VECTORS, false>(&mut sums, tiles, input, weights);
+                    } else {
+                        accumulate_channels::<S, COLUMNS, VECTORS, true>(&mut sums, tiles, input, weights);
+                    }
                     (&[][..], tiles.channels)
                 }
                 taps => (taps, 0),
@@ -136,20 +142,28 @@ pub(crate) unsafe fn pixel<S: Simd, const COLUMNS: usize, const VECTORS: usize>(
 ///
 /// As [`pixel`].
 #[inline(always)]
-unsafe fn accumulate_channels<S: Simd, const COLUMNS: usize, const VECTORS: usize>(
+unsafe fn accumulate_channels<S: Simd, const COLUMNS: usize, const VECTORS: usize, const COPIES: bool>(
     sums: &mut [[S::Vector; VECTORS]; COLUMNS],
     tiles: &PixelTiles<'_, S::Scalar>,
     mut input: *const S::Scalar,
     mut weights: *const S::Scalar,
 ) {
-    let mut ahead = tiles.ahead.first;
+    let (mut ahead, mut copy) = (tiles.ahead.first, tiles.copy);
     for _ in 0..tiles.channels {
         for line in 0..tiles.ahead.lines {
             fetch_near(ahead.wrapping_add(line * LINE), 1);
         }
         ahead = ahead.wrapping_offset(tiles.ahead.step);
-        // SAFETY: the caller vouches for the instruction set, inputs and weights.
-        unsafe { accumulate::<S, COLUMNS, VECTORS>(sums, input, weights) };
+        // SAFETY: the caller vouches for the instruction set, inputs, weights and the copy.
+        unsafe {
+            if COPIES {
+                for vector in 0..VECTORS {
+                    S::store(copy.add(vector * S::LANES), S::load(input.add(vector * S::LANES)));
+                }
+                copy = copy.wrapping_add(VECTORS * S::LANES);
+            }
+            accumulate::<S, COLUMNS, VECTORS>(sums, input, weights);
+        }
         input = input.wrapping_add(tiles.channel_stride);
         weights = weights.wrapping_add(tiles.weight_stride);
     }

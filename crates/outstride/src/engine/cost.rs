@@ -33,6 +33,10 @@ const NARROW_SIZE: f64 = 0.6;
 /// What a core loads from its second-level cache.
 const LOADED_BYTES_PER_CYCLE: f64 = 32.0;
 
+/// Memory as far apart, or a multiple of it, is in the same set of a first-level cache, which holds fewer lines than a tile has rows or
+/// channels.
+pub(super) const SHARING_BYTES: usize = 1 << 12;
+
 /// What the caches near a core hold of weights or outputs until they are needed again.
 pub(super) const CACHED_BYTES: usize = 1 << 20;
 

@@ -30,6 +30,7 @@ use super::Strides;
 use super::axis::{EngineAxis, Span, follows};
 use super::boxes::{Boxes, Workers};
 use super::channels::ChannelBlocks;
+use super::cost::SHARING_BYTES;
 use super::pack::PackedFilter;
 use super::panels::{Form, MOST_PHASES_OF_ROWS, Panels};
 use borders::Borders;
@@ -45,9 +46,6 @@ const MOSTLY_BORDER: usize = 64;
 /// Rows of channels-first outputs that take so little, times the phases that have to be computed together for longer ones, are too short
 /// to be stored well.
 const SHORT_ROW_BYTES: usize = 384;
-
-/// Memory as far apart, or a multiple of it, is in the same set of a first-level cache, which holds fewer lines than a tile has rows.
-const SHARING_BYTES: usize = 1 << 12;
 
 /// How the panel path cuts a problem into tasks.
 #[derive(Clone, Debug)]

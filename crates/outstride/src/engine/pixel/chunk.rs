@@ -174,6 +174,7 @@ impl<'a, T: Real> Worker<'a, T> {
                 count: left / vectors,
                 pitch: self.pitch,
                 ahead: LinesAhead::NONE,
+                copy: std::ptr::null_mut(),
             };
             // SAFETY: a tap that meets the input at some position of the chunk reads inside the planes at all of them, and
             // so between rows; there is a vector's room behind the last one. The weights of the line's columns lie next to

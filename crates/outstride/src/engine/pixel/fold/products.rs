@@ -5,6 +5,7 @@ use std::ops::Range;
 use outstride_kernels::{LinesAhead, PixelTap, PixelTiles, Real, Runs};
 
 use super::super::super::axis::{EngineAxis, Span, follows};
+use super::super::super::cost::SHARING_BYTES;
 use super::super::super::problem::Problem;
 use super::super::chunk::vectors_for;
 use crate::aligned::LINE;
@@ -115,6 +116,8 @@ impl Places {
         let mut distances = Vec::new();
         let blocks = weights.blocks(group, out_channels.clone()).count();
         let channel_bytes = problem.x_channel_stride * problem.x.element_bytes() as isize;
+        // Then those that were brought near have left again.
+        let share_sets = channel_bytes.unsigned_abs().is_multiple_of(SHARING_BYTES);
         for (from, place) in self.runs(&problem.axes) {
             let from = problem.x_group(group) as isize + from;
             let mut first = 0;
@@ -124,17 +127,10 @@ impl Places {
                 let len = width.min(self.run - first);
                 let tile = &mut tile[..channels * width];
                 let from = from + first as isize * step;
-                if step == 1 || len == 1 {
-                    let (zeros, ahead) = ([0, width - len], None);
-                    let runs = Runs { count: channels, len, step: problem.x_channel_stride, zeros, ahead };
-                    problem.x.read_runs(from, &runs, tile);
-                } else {
-                    distances.clear();
-                    distances.extend((0..len as isize).map(|input| input * step));
-                    if len < width {
-                        tile.fill(T::default());
-                    }
-                    problem.x.read_transposed(from, &distances, channels, tile, width);
+                // Whole vectors that lie side by side are copied while the first block multiplies them.
+                let in_place = problem.x.as_computed().filter(|_| step == 1 && len == width && !share_sets);
+                if in_place.is_none() {
+                    copy_inputs(problem, from, len, tile, &mut distances);
                 }
                 // While these inputs are multiplied, the next ones come near.
                 let next = from + width as isize;
@@ -150,24 +146,54 @@ impl Places {
                         lines: share(number + 1) - share(number),
                     };
                     let feeds = (1 << columns) - 1;
+                    let in_place = in_place.filter(|_| number == 0);
+                    let copies = in_place.is_some() && blocks > 1;
                     let tiles = PixelTiles {
                         taps: &[PixelTap { input: 0, weights: 0, feeds, leads: false }],
-                        input: tile.as_ptr(),
+                        input: in_place.map_or(tile.as_ptr(), |x| x[from as usize..].as_ptr()),
                         weights: weights_of_block.as_ptr(),
                         channels,
-                        channel_stride: width,
+                        // Of channels that lie the other way round as well.
+                        channel_stride: in_place.map_or(width, |_| problem.x_channel_stride as usize),
                         weight_stride: weights.width(),
                         bias: &bias,
                         count: 1,
                         pitch,
                         ahead,
+                        copy: if copies { tile.as_mut_ptr() } else { std::ptr::null_mut() },
                     };
                     let out = &mut products[column * pitch + behind + place + first..];
-                    // SAFETY: the tile has as many inputs as the kernel computes products of at every channel, the block as many weights.
+                    // SAFETY: the tile has as many inputs as the kernel computes products of at every channel, as has the input there, and
+                    // the block as many weights. Nobody else uses the tile.
                     unsafe { kernels.pixel(columns, vectors, &tiles, out) };
                 }
                 first += width;
             }
         }
     }
+}
+
+/// Copies so many inputs of every channel, which are equally far from each other, and zeros behind them.
+fn copy_inputs<T: Real>(
+    problem: &Problem<'_, T>,
+    from: isize,
+    len: usize,
+    tile: &mut [T],
+    distances: &mut Vec<isize>,
+) {
+    let channels = problem.filter.in_channels;
+    let step = problem.axes[problem.axes.len() - 1].x_stride;
+    let width = tile.len() / channels.max(1);
+    if step == 1 || len == 1 {
+        let (zeros, ahead) = ([0, width - len], None);
+        let runs = Runs { count: channels, len, step: problem.x_channel_stride, zeros, ahead };
+        problem.x.read_runs(from, &runs, tile);
+        return;
+    }
+    distances.clear();
+    distances.extend((0..len as isize).map(|input| input * step));
+    if len < width {
+        tile.fill(T::default());
+    }
+    problem.x.read_transposed(from, distances, channels, tile, width);
 }

@@ -46,7 +46,7 @@ impl<T: Real> FoldWeights<T> {
     ) -> Result<Self, &'static str> {
         let elements = call.kernel.iter().fold(1usize, |product, &size| product.saturating_mul(size));
         let (channels, out_channels) = (call.in_channels / call.groups, call.out_channels / call.groups);
-        if elements == 0 || out_channels == 0 {
+        if elements == 0 || channels == 0 || out_channels == 0 {
             return Err("there is nothing to multiply");
         }
         if channels < FEWEST_CHANNELS && !wanted {
