@@ -186,9 +186,8 @@ impl<'a> EngineAxis<'a> {
     /// The share of all taps that meet an input anywhere: of a kernel that is larger than the input, few may.
     pub(crate) fn met_share(&self) -> f64 {
         let met = |phase: &Phase| {
-            let span = self.span(phase.residue);
-            let inputs = span.first - self.input as i64 + 1..span.end();
-            phase.taps.iter().filter(|tap| inputs.contains(&(tap.delta as i64))).count()
+            let deltas: Vec<usize> = phase.taps.iter().map(|tap| tap.delta).collect();
+            meeting(&deltas, self.span(phase.residue), self.whole_input()).len()
         };
         let taps: usize = self.phases.iter().map(|phase| phase.taps.len()).sum();
         self.phases.iter().map(met).sum::<usize>() as f64 / taps.max(1) as f64

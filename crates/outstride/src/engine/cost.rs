@@ -88,10 +88,13 @@ fn store_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, stor
 
 /// Cycles to fetch weights that no cache near the core holds, as far as they meet inputs, once per pass over them.
 fn weight_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, passes: usize) -> f64 {
-    if filter.stays_near() {
-        return 0.0;
-    }
-    axes.iter().map(EngineAxis::met_share).product::<f64>() * fetch_cycles(filter.computed_bytes(), passes)
+    let whole = whole_weight_cycles(filter, passes);
+    if whole > 0.0 { whole * axes.iter().map(EngineAxis::met_share).product::<f64>() } else { 0.0 }
+}
+
+/// The same whether they meet inputs or not.
+fn whole_weight_cycles<T: Real>(filter: &PackedFilter<T>, passes: usize) -> f64 {
+    if filter.stays_near() { 0.0 } else { fetch_cycles(filter.computed_bytes(), passes) }
 }
 
 /// Cycles to fetch so many bytes from far away, once per pass over them.
@@ -278,9 +281,7 @@ pub(super) fn fold_cycles<T: Real>(
     strides: &Strides,
     plan: &FoldPlan,
 ) -> f64 {
-    // Whether they meet inputs or not, all weights are read.
-    let weights = if filter.stays_near() { 0.0 } else { fetch_cycles(filter.computed_bytes(), 1) };
-    plan.cycles(axes, filter) + weights + row_cycles(axes, filter, strides)
+    plan.cycles(axes, filter) + whole_weight_cycles(filter, 1) + row_cycles(axes, filter, strides)
 }
 
 /// Cycles to store rows of neighbouring positions.

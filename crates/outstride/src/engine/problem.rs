@@ -33,6 +33,12 @@ impl<T: Real> Problem<'_, T> {
         self.x_offset.wrapping_add_signed(channel * self.x_channel_stride)
     }
 
+    /// Finishes sums of an output channel, counted from the first group's on.
+    pub(crate) fn finish_channel(&self, channel: usize, sums: &mut [T]) {
+        let scales = self.finish.scaling.map(|scaling| scaling.channels(channel..channel + 1));
+        self.finish.apply(self.filter.kernels, sums, scales);
+    }
+
     /// Where an output channel of a group begins.
     pub(crate) fn y_channel(&self, group: usize, channel: usize) -> isize {
         let channel = (group * self.filter.out_channels + channel) as isize;

@@ -31,10 +31,7 @@ pub(super) struct TileTaps<T> {
     rows: Vec<RowPointers<T>>,
     /// What rows read that stand outside of what can be read.
     zeros: Vec<T>,
-    /// Channels that are multiplied at a time.
-    channels: usize,
-    /// Whether the weights of taps follow each other: all channels are multiplied at a time.
-    follow: bool,
+    blocks: ChannelBlocks,
     /// Whether taps that read neighbouring positions read neighbouring elements, and their weights follow each other.
     may_join: bool,
     /// Per axis, the taps that can meet the input.
@@ -57,8 +54,7 @@ impl<T: Real> TileTaps<T> {
             has_all: false,
             rows: Vec::new(),
             zeros: vec![T::default(); blocks.size.max(MOST_ZEROS)],
-            channels: blocks.size,
-            follow: blocks.iter().len() == 1,
+            blocks,
             may_join: false,
             windows: Vec::new(),
             readers: Vec::new(),
@@ -85,7 +81,9 @@ impl<T: Real> TileTaps<T> {
     ) {
         self.begins.clear();
         self.begins.extend(member.spans.iter().zip(site.spans).map(|(own, task)| own.first + task.first));
-        self.may_join = self.follow && input.strides.last() == Some(&(self.channels as isize));
+        // Of several blocks of channels, one's weights of a tap are not followed by those of the next tap.
+        let follow = self.blocks.iter().len() == 1;
+        self.may_join = follow && input.strides.last() == Some(&(self.blocks.size as isize));
         self.inside.clear();
         self.all.clear();
         for (axis, deltas) in member.deltas.iter().enumerate() {
@@ -112,7 +110,7 @@ impl<T: Real> TileTaps<T> {
         }
         if self.may_join {
             self.all.dedup_by(|next, taps| {
-                let follows = next.distance == taps.distance + (taps.count * self.channels) as isize;
+                let follows = next.distance == taps.distance + (taps.count * self.blocks.size) as isize;
                 taps.count += usize::from(follows);
                 follows
             });
@@ -170,7 +168,7 @@ impl<T: Real> TileTaps<T> {
             self.find_readers(axis, window.clone(), member, positions, tile, input);
             self.windows.push(window);
         }
-        let most_joined = if self.may_join { self.zeros.len() / self.channels.max(1) } else { 1 };
+        let most_joined = if self.may_join { self.zeros.len() / self.blocks.size.max(1) } else { 1 };
         // The number of a tap that can be joined to those before, where it would read, and by which rows.
         let mut behind = None;
         for before in 0..self.windows.iter().map(Range::len).product() {
@@ -185,7 +183,7 @@ impl<T: Real> TileTaps<T> {
                     push_rows(&mut self.rows, origin, offsets, readers, zeros);
                 }
             }
-            behind = Some((number + 1, distance + self.channels as isize, readers));
+            behind = Some((number + 1, distance + self.blocks.size as isize, readers));
             for axis in (0..axes.len()).rev() {
                 self.counter[axis] += 1;
                 if self.counter[axis] < self.windows[axis].end {

@@ -7,10 +7,7 @@ use outstride_spec::Phase;
 
 use super::super::pack::PackedFilter;
 use super::super::panels::{Form, Panel, Panels, Segment};
-use super::outputs::{Column, Outputs, distinct};
-
-/// Phases of the last axis that are computed before their outputs are stored: whole lines of them.
-const PHASES_AT_ONCE: usize = 32;
+use super::outputs::{Column, Outputs, distinct, phases_together, residues};
 
 /// Columns of phases that share some of their inputs: the more there are, the more of them wait while others are fed.
 const SHARING_SOME: usize = 4;
@@ -52,27 +49,22 @@ pub(super) struct LineTap {
 
 /// The blocks of a filter.
 pub(crate) fn of_filter<T: Real>(filter: &PackedFilter<T>) -> Vec<Block> {
-    let inner = filter.phases.last().map_or(1, Vec::len);
-    let phases: usize = filter.phases.iter().map(Vec::len).product();
     let pieces = match &filter.form {
         Form::Panels(panels) => Pieces::new(panels),
         Form::Depthwise => Pieces(Vec::new()),
     };
     let mut blocks = Vec::new();
-    for outer in (0..phases).step_by(inner.max(1)) {
-        for first in (outer..outer + inner).step_by(PHASES_AT_ONCE) {
-            let together = first..(outer + inner).min(first + PHASES_AT_ONCE);
-            match &filter.form {
-                Form::Depthwise => {
-                    blocks.push(Block::new(together.map(|phase| depthwise_line(filter, phase)).collect()));
-                }
-                // A layer may have no output channels at all.
-                Form::Panels(_) if filter.out_channels == 0 => {}
-                Form::Panels(_) if 2 * filter.out_channels <= widest_tile(filter) => {
-                    blocks.push(Block::new(sharing_lines(filter, pieces.of_phases(together))));
-                }
-                Form::Panels(_) => blocks.extend(by_channels(filter, pieces.of_phases(together))),
+    for together in phases_together(filter) {
+        match &filter.form {
+            Form::Depthwise => {
+                blocks.push(Block::new(together.map(|phase| depthwise_line(filter, phase)).collect()));
             }
+            // A layer may have no output channels at all.
+            Form::Panels(_) if filter.out_channels == 0 => {}
+            Form::Panels(_) if 2 * filter.out_channels <= widest_tile(filter) => {
+                blocks.push(Block::new(sharing_lines(filter, pieces.of_phases(together))));
+            }
+            Form::Panels(_) => blocks.extend(by_channels(filter, pieces.of_phases(together))),
         }
     }
     blocks
@@ -225,8 +217,4 @@ fn combinations(deltas: &[Vec<usize>], mut make: impl FnMut(&[usize]) -> LineTap
         make(&combination)
     };
     (0..count).map(of_number).collect()
-}
-
-fn residues(phases: &[&Phase]) -> Vec<usize> {
-    std::iter::once(0).chain(phases.iter().map(|phase| phase.residue)).collect()
 }

@@ -200,13 +200,10 @@ impl<'a, T: Real> Worker<'a, T> {
 
     /// Finishes the sums of all columns.
     fn finish(&mut self, block: &Block, group: usize, positions: usize) {
-        let Problem { filter, finish, .. } = self.problem;
-        let first = group * filter.out_channels;
+        let first = group * self.problem.filter.out_channels;
         let sums = self.sums.at_least(block.outputs.columns * self.pitch).chunks_exact_mut(self.pitch);
         for (column, sums) in block.lines.iter().flat_map(|line| &line.columns).zip(sums) {
-            let channel = first + column.channel;
-            let scales = finish.scaling.map(|scaling| scaling.channels(channel..channel + 1));
-            finish.apply(filter.kernels, &mut sums[..positions], scales);
+            self.problem.finish_channel(first + column.channel, &mut sums[..positions]);
         }
     }
 }

@@ -1,6 +1,15 @@
 //! Where the sums of columns belong, as far as it depends on the filter alone.
 
+use std::ops::Range;
+
+use outstride_kernels::Real;
+use outstride_spec::Phase;
+
 use super::super::axis::{EngineAxis, Span};
+use super::super::pack::PackedFilter;
+
+/// Phases of the last axis that are computed before their outputs are stored: whole lines of them.
+const PHASES_AT_ONCE: usize = 32;
 
 /// One output channel of one phase.
 #[derive(Debug)]
@@ -68,6 +77,21 @@ impl Outputs {
     pub(super) fn positions(&self, axes: &[EngineAxis<'_>]) -> Vec<Span> {
         axes.iter().zip(&self.residues).map(|(axis, residues)| axis.hull(residues.iter().copied())).collect()
     }
+}
+
+/// The phases that are stored together: some of the last axis, and the same of all others.
+pub(super) fn phases_together<T: Real>(filter: &PackedFilter<T>) -> impl Iterator<Item = Range<usize>> {
+    let inner = filter.phases.last().map_or(1, Vec::len);
+    let phases: usize = filter.phases.iter().map(Vec::len).product();
+    (0..phases).step_by(inner.max(1)).flat_map(move |outer| {
+        let end = outer + inner;
+        (outer..end).step_by(PHASES_AT_ONCE).map(move |first| first..end.min(first + PHASES_AT_ONCE))
+    })
+}
+
+/// The residues of a phase, and that of the batch before them.
+pub(super) fn residues(phases: &[&Phase]) -> Vec<usize> {
+    std::iter::once(0).chain(phases.iter().map(|phase| phase.residue)).collect()
 }
 
 /// Each value once, rising.

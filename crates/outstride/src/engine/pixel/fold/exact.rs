@@ -3,7 +3,9 @@
 use outstride_kernels::Real;
 use outstride_spec::Phase;
 
+use super::super::super::axis::{EngineAxis, Span};
 use super::super::super::problem::Problem;
+use super::met::Met;
 
 /// An output channel of a group.
 pub(super) struct Site<'a, T: Real> {
@@ -31,31 +33,20 @@ impl<T: Real> Site<'_, T> {
     fn sum(&self, phases: &[&Phase], q: &[i64]) -> T {
         let filter = self.problem.filter;
         let weights = filter.folded();
-        let elements: usize = filter.kernel.iter().product();
-        let batch = self.problem.x_group(self.group) as isize + q[0] as isize * self.problem.axes[0].x_stride;
-        let mut taps = vec![(0, batch)];
-        let mut left = elements;
-        for (axis, phase) in (1..).zip(phases) {
-            let of = &self.problem.axes[axis];
-            left /= filter.kernel[axis - 1];
-            let met = |&(element, from): &(usize, isize)| {
-                let inputs = phase.taps.iter().map(move |tap| (tap.kernel, q[axis] - tap.delta as i64));
-                let inside = inputs.filter(|&(_, index)| 0 <= index && index < of.input as i64);
-                let product = inside.map(move |(kernel, index)| {
-                    (element + kernel * left, from + index as isize * of.x_stride)
-                });
-                product.collect::<Vec<_>>()
-            };
-            taps = taps.iter().flat_map(met).collect();
-        }
+        let axes = &self.problem.axes;
+        let inside: Vec<Span> = axes.iter().map(EngineAxis::whole_input).collect();
+        let place = |axis: usize, index: i64| index as isize * axes[axis].x_stride;
+        let mut taps = Vec::new();
+        Met { phases, kernel: &filter.kernel, q, inside: &inside, place }.each(&mut |element, place| {
+            taps.push((element, self.problem.x_group(self.group) as isize + place))
+        });
         let product = |&(element, from): &(usize, isize), channel: usize| {
             let x = from + channel as isize * self.problem.x_channel_stride;
             (self.problem.x.get(x as usize), weights.get(self.group, channel, (self.channel, element)))
         };
-        let products = (0..filter.in_channels)
-            .flat_map(|channel| taps.iter().map(move |tap| product(tap, channel)))
-            .collect::<Vec<_>>();
+        let products =
+            (0..filter.in_channels).flat_map(|channel| taps.iter().map(move |tap| product(tap, channel)));
         let bias = filter.bias[self.group * filter.out_channels + self.channel];
-        filter.kernels.sum(products.iter().copied(), bias)
+        filter.kernels.sum(products, bias)
     }
 }

@@ -4,27 +4,25 @@
 //! weights and inputs are read side by side, without zeros around the input and whatever the stride. Then rows of outputs are
 //! [folded](outstride_kernels::FoldedRows): what a row of a phase is made of are rows of products, as far from each other as its taps.
 
+mod blocks;
 mod exact;
+mod folder;
+mod met;
 mod products;
 mod weights;
 
-use std::ops::Range;
-
-use outstride_kernels::{FoldTap, FoldedRows, Isa, Real};
-use outstride_spec::{Phase, Tap};
+use outstride_kernels::{Isa, Real};
 
 use super::super::Strides;
 use super::super::axis::{EngineAxis, Span};
 use super::super::boxes::{Boxes, Workers};
-use super::super::channels;
 use super::super::cost::CACHED_BYTES;
 use super::super::pack::PackedFilter;
 use super::super::problem::Problem;
-use super::Chunk;
-use super::outputs::{Column, Outputs};
 use super::store::Targets;
-use crate::aligned::Aligned;
-use exact::Site;
+use super::{Chunk, SUM_BYTES};
+pub(crate) use blocks::{Block, of_filter as blocks_of};
+use folder::Folder;
 use products::Places;
 pub(crate) use weights::FoldWeights;
 
@@ -33,13 +31,6 @@ const PRODUCT_BYTES: usize = 1 << 18;
 
 /// Boxes of less than so many times what they reach are not halved for that.
 const SHORT: usize = 4;
-
-/// Sums that are stored together, unless a row has more.
-const SUM_BYTES: usize = 1 << 14;
-
-/// Output channels that are stored together, unless a unit has fewer, and phases of the last axis.
-const CHANNELS_AT_ONCE: usize = 16;
-const PHASES_AT_ONCE: usize = 32;
 
 /// What it takes, measured over generated layers of both layouts and several types and instruction sets: to copy a vector of inputs, to
 /// keep a vector of products and to add it up, a row of outputs of a phase of a channel, a task, and to fetch weights.
@@ -67,57 +58,6 @@ pub(crate) struct FoldPlan {
     pitch: usize,
     /// Per axis, the largest delta.
     reach: Vec<usize>,
-}
-
-/// Outputs that are stored together.
-#[derive(Debug)]
-pub(crate) struct Block {
-    outputs: Outputs,
-    /// The phase of every spatial axis but the last.
-    outer: Vec<usize>,
-    /// The output channels, at every one of these phases of the last axis: `[phase][channel]`.
-    channels: Range<usize>,
-    phases: Range<usize>,
-}
-
-/// The blocks of a filter.
-pub(crate) fn blocks_of<T: Real>(filter: &PackedFilter<T>) -> Vec<Block> {
-    let (last, outer) = filter.phases.split_last().expect("there is a spatial axis");
-    let combinations: usize = outer.iter().map(Vec::len).product();
-    let mut blocks = Vec::new();
-    for mut number in 0..combinations {
-        let mut phases = vec![0; outer.len()];
-        for (phase, of_axis) in phases.iter_mut().zip(outer).rev() {
-            *phase = number % of_axis.len();
-            number /= of_axis.len();
-        }
-        let unit = filter.folded().unit;
-        let of_unit = |unit: Range<usize>| {
-            let end = unit.end;
-            unit.step_by(CHANNELS_AT_ONCE).map(move |first| first..end.min(first + CHANNELS_AT_ONCE))
-        };
-        let units = (0..filter.out_channels).step_by(unit);
-        for channels in units.flat_map(|first| of_unit(first..filter.out_channels.min(first + unit))) {
-            for first in (0..last.len()).step_by(PHASES_AT_ONCE) {
-                let inner = first..last.len().min(first + PHASES_AT_ONCE);
-                let column = |(phase, channel): (usize, usize)| {
-                    let of_outer = phases.iter().zip(outer).map(|(&phase, of_axis)| of_axis[phase].residue);
-                    let residues = std::iter::once(0).chain(of_outer).chain([last[phase].residue]).collect();
-                    Column { channel, residues }
-                };
-                let columns =
-                    inner.clone().flat_map(|phase| channels.clone().map(move |channel| (phase, channel)));
-                let outputs = Outputs::of(columns.map(column).collect::<Vec<_>>().iter());
-                blocks.push(Block {
-                    outputs,
-                    outer: phases.clone(),
-                    channels: channels.clone(),
-                    phases: inner,
-                });
-            }
-        }
-    }
-    blocks
 }
 
 /// The shape, of those that kernels have, of the tiles that products are computed by.
@@ -247,18 +187,9 @@ impl FoldPlan {
         let channels = part * self.channels..filter.out_channels.min((part + 1) * self.channels);
         let counts: Vec<usize> = spans.iter().map(|span| span.count).collect();
         problem.scratch.with(|scratch| {
-            let mut folder = Folder {
-                problem,
-                plan: self,
-                group,
-                channels: channels.clone(),
-                tile: scratch.input.any(tile_len(filter, weights)),
-                products: scratch.products.at_least(channels.len() * weights.elements * self.pitch),
-                rows: Vec::new(),
-                taps: Vec::new(),
-                targets: Targets::default(),
-                sums: &mut scratch.sums,
-            };
+            let tile = scratch.input.any(tile_len(filter, weights));
+            let products = scratch.products.at_least(channels.len() * weights.elements * self.pitch);
+            let mut folder = Folder::new(problem, self, (group, channels), tile, products, &mut scratch.sums);
             let mut at = spans.clone();
             for first in (0..counts[0]).step_by(self.step[0].max(1)) {
                 at[0] = part_of(spans[0], first, self.step[0]);
@@ -334,172 +265,4 @@ fn row_pitch(len: usize, lanes: usize) -> usize {
 fn chunk_of<T: Real>(block: &Block, along: usize, lanes: usize) -> Chunk {
     let row_bytes = block.outputs.columns * row_pitch(along, lanes) * size_of::<T>();
     Chunk { rows: (SUM_BYTES / row_bytes.max(1)).max(1), len: along.max(1) }
-}
-
-/// Computes the products of boxes one after the other, adds them up and stores the outputs.
-struct Folder<'a, T: Real> {
-    problem: &'a Problem<'a, T>,
-    plan: &'a FoldPlan,
-    group: usize,
-    /// Output channels, which are whole units.
-    channels: Range<usize>,
-    /// A copy of the inputs that are multiplied.
-    tile: &'a mut [T],
-    /// `[column][input]`, columns so far apart.
-    products: &'a mut [T],
-    /// The rows of products that meet in a row of outputs.
-    rows: Vec<usize>,
-    /// Per phase of the last axis, its taps.
-    taps: Vec<Vec<FoldTap>>,
-    targets: Targets,
-    sums: &'a mut Aligned<T>,
-}
-
-impl<T: Real> Folder<'_, T> {
-    /// Computes and stores the outputs at the positions `spans`. Returns where the products lie, of which there may be some already.
-    fn fold(&mut self, spans: &[Span], held: Option<Places>) -> Places {
-        let Problem { filter, axes, .. } = self.problem;
-        let reached = channels::needed(axes, spans, &self.plan.reach, false);
-        let mut inside: Vec<Span> =
-            reached.iter().zip(axes).map(|(span, axis)| span.intersect(&axis.whole_input())).collect();
-        let along = inside[1];
-        let ring = held.as_ref().map_or((along.first, self.plan.ring), |held| held.ring);
-        let places = |inside: Vec<Span>| {
-            Places::new(axes, inside, ring, self.problem.x_channel_stride, filter.kernels.lanes())
-        };
-        let all = places(inside.clone());
-        let mut next = held.map_or(along.first, |held| held.inside[1].end().max(along.first));
-        while next < along.end() && inside.iter().all(|span| span.count > 0) {
-            let place = all.place(1, next);
-            let left = self.plan.ring - (next - ring.0) as usize % self.plan.ring;
-            inside[1] = Span { first: next, count: left }.intersect(&along);
-            next = inside[1].end();
-            let products = (&mut *self.products, self.plan.pitch, place);
-            places(inside.clone()).compute(
-                self.problem,
-                (self.group, self.channels.clone()),
-                self.tile,
-                products,
-            );
-        }
-        let channels = self.channels.clone();
-        for block in filter.fold_blocks().iter().filter(|block| channels.contains(&block.channels.start)) {
-            self.block(block, &all, spans);
-        }
-        all
-    }
-
-    /// Folds and stores a block at the positions `spans`.
-    fn block(&mut self, block: &Block, places: &Places, spans: &[Span]) {
-        let filter = self.problem.filter;
-        let positions = block.outputs.positions(&self.problem.axes);
-        let spans: Vec<Span> = positions.iter().zip(spans).map(|(a, b)| a.intersect(b)).collect();
-        let last = spans.len() - 1;
-        let phases = filter.phases.last().expect("there is a spatial axis");
-        self.taps.clear();
-        self.taps.extend(
-            phases.iter().map(|phase| taps_along(phase, places.inside[last], spans[last], self.plan.pitch)),
-        );
-        let chunk = chunk_of::<T>(block, spans[last].count, filter.kernels.lanes());
-        chunk.each(&spans, |at| self.chunk(block, places, at));
-    }
-
-    /// Folds and stores a block at the positions of a chunk, which has whole rows.
-    fn chunk(&mut self, block: &Block, places: &Places, at: &[Span]) {
-        let Problem { filter, finish, .. } = self.problem;
-        let last = at.len() - 1;
-        let row_pitch = row_pitch(at[last].count, filter.kernels.lanes());
-        let pitch = at[last - 1].count * row_pitch;
-        let channel_stride = filter.folded().elements * self.plan.pitch;
-        let channels = self.group * filter.out_channels + block.channels.start
-            ..self.group * filter.out_channels + block.channels.end;
-        let of_channels = channels.len() * pitch;
-        let sums = self.sums.at_least(block.outputs.columns * pitch);
-        let mut q: Vec<i64> = at.iter().map(|span| span.first).collect();
-        for row in 0..at[last - 1].count {
-            q[last - 1] = at[last - 1].first + row as i64;
-            self.rows.clear();
-            collect_rows(
-                (self.problem, places, self.plan.pitch),
-                block,
-                &q[..last],
-                0,
-                (0, 0),
-                &mut self.rows,
-            );
-            for (phase, sums) in block.phases.clone().zip(sums.chunks_exact_mut(of_channels)) {
-                let rows = FoldedRows {
-                    products: &self.products[(block.channels.start - self.channels.start) * channel_stride..],
-                    channel_stride,
-                    rows: &self.rows,
-                    taps: &self.taps[phase],
-                    len: places.inside[last].count,
-                    bias: &filter.bias[channels.clone()],
-                    outputs: at[last].count,
-                    pitch,
-                };
-                let sums = &mut sums[row * row_pitch..];
-                if !filter.kernels.fold(&rows, sums) {
-                    for (channel, row) in block.channels.clone().zip(sums.chunks_mut(pitch)) {
-                        let site = Site { problem: self.problem, group: self.group, channel };
-                        site.sum_again(&block.phases_at(filter, phase), &q, &mut row[..at[last].count]);
-                    }
-                }
-            }
-        }
-        for sums in sums.chunks_exact_mut(of_channels) {
-            for (channel, sums) in channels.clone().zip(sums.chunks_exact_mut(pitch)) {
-                let scales = finish.scaling.map(|scaling| scaling.channels(channel..channel + 1));
-                finish.apply(filter.kernels, sums, scales);
-            }
-        }
-        self.targets.find(self.problem, &block.outputs, at);
-        self.targets.store(self.problem, &block.outputs, self.group, sums, (pitch, row_pitch));
-    }
-}
-
-/// The taps of a phase of the last axis, for outputs at some of its positions, where there are products of some of its inputs.
-fn taps_along(phase: &Phase, inside: Span, at: Span, pitch: usize) -> Vec<FoldTap> {
-    let tap = |tap: &Tap| FoldTap {
-        products: tap.kernel * pitch,
-        first: (inside.first + tap.delta as i64 - at.first) as isize,
-    };
-    phase.taps.iter().map(tap).collect()
-}
-
-/// Collects the rows of products that meet at a position, axis by axis, given the kernel element and the place so far.
-fn collect_rows<T: Real>(
-    of: (&Problem<'_, T>, &Places, usize),
-    block: &Block,
-    q: &[i64],
-    axis: usize,
-    (element, place): (usize, usize),
-    rows: &mut Vec<usize>,
-) {
-    let (Problem { filter, .. }, places, pitch) = of;
-    let Some(&position) = q.get(axis) else {
-        rows.push(element * filter.kernel[axis - 1] * pitch + place);
-        return;
-    };
-    let inside = places.inside[axis];
-    let mut collect = |index: i64, element: usize| {
-        if (inside.first..inside.end()).contains(&index) {
-            collect_rows(of, block, q, axis + 1, (element, place + places.place(axis, index)), rows);
-        }
-    };
-    if axis == 0 {
-        collect(position, 0);
-        return;
-    }
-    for tap in &filter.phases[axis - 1][block.outer[axis - 1]].taps {
-        collect(position - tap.delta as i64, element * filter.kernel[axis - 1] + tap.kernel);
-    }
-}
-
-impl Block {
-    /// The phases of every spatial axis, given that of the last one.
-    fn phases_at<'a, T: Real>(&self, filter: &'a PackedFilter<T>, last: usize) -> Vec<&'a Phase> {
-        let phases = self.outer.iter().chain([&last]).zip(&filter.phases);
-        phases.map(|(&phase, of_axis)| &of_axis[phase]).collect()
-    }
 }

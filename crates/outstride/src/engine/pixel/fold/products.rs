@@ -34,15 +34,11 @@ impl Places {
         x_channel_stride: isize,
         lanes: usize,
     ) -> Self {
-        let step = axes[axes.len() - 1].x_stride;
-        // What is copied channel by channel must lie side by side.
-        let may_join = step == 1 || x_channel_stride == 1;
+        let counts: Vec<usize> = inside.iter().map(|span| span.count).collect();
+        let (outer, run) = joined(axes, &counts, x_channel_stride, |_| true);
         let mut strides = vec![1; axes.len()];
-        let (mut outer, mut run) = (axes.len() - 1, inside[axes.len() - 1].count);
-        while outer > 0 && may_join && follows(axes[outer - 1].x_stride, step, run) {
-            outer -= 1;
-            strides[outer] = run;
-            run *= inside[outer].count;
+        for axis in (outer..axes.len() - 1).rev() {
+            strides[axis] = strides[axis + 1] * counts[axis + 1];
         }
         // Kernels write whole vectors.
         let mut stride = run.next_multiple_of(lanes);
@@ -62,17 +58,11 @@ impl Places {
         x_channel_stride: isize,
         lanes: usize,
     ) -> usize {
-        const LINE: usize = 16;
-        let (mut outer, step) = (axes.len() - 1, axes[axes.len() - 1].x_stride);
-        let mut run = inside[outer];
-        let may_join = step == 1 || x_channel_stride == 1;
-        while outer > 0 && may_join && are_whole[outer] && follows(axes[outer - 1].x_stride, step, run) {
-            outer -= 1;
-            run = run.saturating_mul(inside[outer]);
-        }
+        const ELEMENTS: usize = 16;
+        let (outer, run) = joined(axes, inside, x_channel_stride, |axis| are_whole[axis]);
         let runs = inside[..outer].iter().fold(1usize, |product, &count| product.saturating_mul(count));
         let elements = runs.saturating_mul(run.saturating_add(lanes - 1)).saturating_add(lanes);
-        (elements.div_ceil(LINE) | 1).saturating_mul(LINE)
+        (elements.div_ceil(ELEMENTS) | 1).saturating_mul(ELEMENTS)
     }
 
     /// How far the product of an input is behind that of the box's first one along an axis.
@@ -171,6 +161,25 @@ impl Places {
             }
         }
     }
+}
+
+/// How many axes runs of products follow each other along, given the inputs of each, and how many inputs a run has: those of the axes
+/// behind, which are equally far from each other. Axes are joined to the one behind only where that `is_whole`.
+fn joined(
+    axes: &[EngineAxis<'_>],
+    counts: &[usize],
+    x_channel_stride: isize,
+    is_whole: impl Fn(usize) -> bool,
+) -> (usize, usize) {
+    let step = axes[axes.len() - 1].x_stride;
+    // What is copied channel by channel must lie side by side.
+    let may_join = step == 1 || x_channel_stride == 1;
+    let (mut outer, mut run) = (axes.len() - 1, counts[axes.len() - 1]);
+    while outer > 0 && may_join && is_whole(outer) && follows(axes[outer - 1].x_stride, step, run) {
+        outer -= 1;
+        run = run.saturating_mul(counts[outer]);
+    }
+    (outer, run)
 }
 
 /// Copies so many inputs of every channel, which are equally far from each other, and zeros behind them.
