@@ -193,6 +193,23 @@ impl<'a> EngineAxis<'a> {
         self.phases.iter().map(met).sum::<usize>() as f64 / taps.max(1) as f64
     }
 
+    /// The share of taps that meet an input at some of so many positions that follow each other.
+    pub(crate) fn share_met_together(&self, positions: usize) -> f64 {
+        let (mut met, mut all) = (0.0, 0.0);
+        for phase in self.phases {
+            let span = self.span(phase.residue);
+            for tap in &phase.taps {
+                let read = Span { first: span.first - tap.delta as i64, count: span.count };
+                let inside = read.intersect(&self.whole_input()).count;
+                // Runs that begin so many positions before them meet them, too.
+                let beside = if inside > 0 { positions - 1 } else { 0 };
+                met += (inside + beside).min(span.count) as f64;
+                all += span.count as f64;
+            }
+        }
+        if all > 0.0 { met / all } else { 1.0 }
+    }
+
     /// The same outputs, all of one phase, given that of the batch.
     pub(crate) fn covered(&self, batch_phases: &'a [Phase]) -> Self {
         EngineAxis { stride: 1, pad_begin: 0, phases: batch_phases, ..self.clone() }

@@ -7,7 +7,16 @@ use crate::layers::{Layer, isas, prepare_with};
 /// The plan for a square map of such a size, channels last, with kernels of three.
 fn plan<T: Element>(size: usize, stride: usize, groups: usize, channels: usize, isa: Isa) -> Plan {
     let output = (size - 1) * stride + 1;
-    let axis = Axis { input: size, kernel: 3, stride, dilation: 1, output, pad_begin: 1 };
+    plan_along::<T>(
+        Axis { input: size, kernel: 3, stride, dilation: 1, output, pad_begin: 1 },
+        groups,
+        channels,
+        isa,
+    )
+}
+
+/// The plan for a square map, channels last.
+fn plan_along<T: Element>(axis: Axis, groups: usize, channels: usize, isa: Isa) -> Plan {
     let layer = Layer {
         batch: 1,
         groups,
@@ -15,12 +24,12 @@ fn plan<T: Element>(size: usize, stride: usize, groups: usize, channels: usize, 
         out_channels: channels,
         axes: vec![axis; 2],
         output_padding: vec![0; 2],
-        pads_end: vec![1; 2],
+        pads_end: vec![axis.pad_begin; 2],
         channels_first: false,
     };
     let w = vec![T::default(); layer.geometry().filter_shape().iter().product()];
     let options = Options { isa: Some(isa), ..Default::default() };
-    prepare_with(&layer, &w, None, &options).plan(&[1, size, size, channels]).unwrap()
+    prepare_with(&layer, &w, None, &options).plan(&[1, axis.input, axis.input, channels]).unwrap()
 }
 
 #[test]
@@ -34,6 +43,18 @@ fn a_few_positions_are_not_worth_the_weights_of_points() {
         if isa < Isa::Amx {
             let many = plan::<f32>(56, 1, 1, 128, isa);
             assert_eq!(many.path(), Path::Winograd, "{}", many.explain());
+        }
+    }
+}
+
+#[test]
+fn taps_at_a_distance_are_filtered_like_neighbours() {
+    for isa in isas().filter(|&isa| isa < Isa::Amx) {
+        for dilation in [2, 3, 4] {
+            let axis =
+                Axis { input: 56, kernel: 3, stride: 1, dilation, output: 56, pad_begin: dilation as i64 };
+            let plan = plan_along::<f32>(axis, 1, 128, isa);
+            assert_eq!(plan.path(), Path::Winograd, "{}", plan.explain());
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use outstride_kernels::Real;
 
-use super::super::axis::{EngineAxis, Span};
+use super::super::axis::EngineAxis;
 use super::super::pack::PackedFilter;
 
 /// From this share of zeros on, rows are arranged so that whole taps fall on them.
@@ -58,17 +58,5 @@ fn zeros_per_input(share_of_zeros: f64, channels: usize) -> f64 {
 
 /// The share of multiplications by zeros around the input, if every tap of every position is computed.
 fn share_of_zeros(axes: &[EngineAxis<'_>]) -> f64 {
-    let real = |axis: &EngineAxis<'_>| {
-        let (mut inside, mut all) = (0.0, 0.0);
-        for phase in axis.phases {
-            let span = axis.span(phase.residue);
-            for tap in &phase.taps {
-                let read = Span { first: span.first - tap.delta as i64, count: span.count };
-                inside += read.intersect(&axis.whole_input()).count as f64;
-                all += span.count as f64;
-            }
-        }
-        if all > 0.0 { inside / all } else { 1.0 }
-    };
-    1.0 - axes.iter().map(real).product::<f64>()
+    1.0 - axes.iter().map(|axis| axis.share_met_together(1)).product::<f64>()
 }

@@ -98,7 +98,8 @@ impl PanelPlan {
             shares = self.bundles.len();
         }
         let by_panels = are_enough(shares);
-        let per_row: usize = self.granules.iter().product();
+        let granules = self.granules();
+        let per_row: usize = granules.iter().product();
         let rows_there = |chunk: &[usize]| chunk.iter().product::<usize>() / per_row;
         let fits = |chunk: &[usize]| {
             let positions: usize = chunk.iter().product();
@@ -126,7 +127,7 @@ impl PanelPlan {
         };
         let worthwhile = |chunk: &[usize]| rows_there(chunk) >= 2 * rows;
         let cut = |granules: &[usize]| Boxes::cut(space.clone(), granules, &self.reach, fits);
-        let (mut boxes, mut granules) = (cut(&self.granules), self.granules.clone());
+        let (mut boxes, mut granules) = (cut(&granules), granules);
         if let Some(whole_blocks) = self.whole_blocks(space[0].count) {
             let others = cut(&whole_blocks);
             // With fewer boxes than threads, each thread would copy more of the input than now.
@@ -156,8 +157,12 @@ impl PanelPlan {
     /// Granules of boxes that have whole blocks of rows of every position, so that no zeros are needed around the input.
     fn whole_blocks(&self, batch: usize) -> Option<Vec<usize>> {
         let are_whole = self.arithmetic == Arithmetic::Tiles && !self.are_apart(batch);
-        let others = self.granules[1..].iter().copied();
-        are_whole.then(|| std::iter::once(self.rows_at_once).chain(others).collect())
+        are_whole.then(|| std::iter::once(self.rows_at_once).chain(self.granules().drain(1..)).collect())
+    }
+
+    /// Per axis, of what boxes have whole multiples.
+    fn granules(&self) -> Vec<usize> {
+        self.tilings.iter().map(|tiling| tiling.granule()).collect()
     }
 
     /// Bytes of the weights that the sums are made of, before any transform.
@@ -179,20 +184,21 @@ impl PanelPlan {
         }
     }
 
-    /// The granules that hold the positions of some spans.
-    pub(super) fn granules_of_box(&self, spans: &[Span]) -> usize {
-        spans.iter().zip(&self.granules).map(|(span, &granule)| span.count.div_ceil(granule)).product()
+    /// The tiles of transforms that hold the positions of some spans; without transforms, the positions.
+    pub(super) fn transformed_tiles(&self, spans: &[Span]) -> usize {
+        spans.iter().zip(&self.tilings).map(|(span, tiling)| tiling.tiles(span.count)).product()
     }
 
     /// The most points that are kept of a box.
     pub(super) fn points_of_box(&self, spans: &[Span]) -> usize {
         let transforms = self.bundles.iter().map(transforms).max().unwrap_or(1);
-        self.granules_of_box(spans).saturating_mul(self.points * transforms)
+        self.transformed_tiles(spans).saturating_mul(self.points * transforms)
     }
 
-    /// Rows of a panel's sums and products, of all members together, given those of a member's sums and the granules of a box.
-    pub(super) fn rows_of_panel(&self, bundle: &Bundle, rows: usize, granules: usize) -> usize {
-        rows * bundle.members.len() + self.points * product_rows(granules)
+    /// Rows of a panel's sums and products, of all members together, given those of a member's sums and the transformed tiles
+    /// of a box.
+    pub(super) fn rows_of_panel(&self, bundle: &Bundle, rows: usize, tiles: usize) -> usize {
+        rows * bundle.members.len() + self.points * product_rows(tiles)
     }
 
     /// How many panels of every member of a bundle are computed before they are stored, at so many rows each.

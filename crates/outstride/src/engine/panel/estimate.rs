@@ -42,8 +42,11 @@ impl PanelPlan {
             Arithmetic::Vectors if multiplies_zeros => 1.0,
             // Only rows of the same position meet the input at the same taps for certain.
             _ if self.batch_is_fastest() => 1.0 - share * is_all(axes[0].output),
-            // Or those of positions along the last axis, if it is not for that.
-            _ => 1.0 - outer_share * is_all(last.positions().count),
+            // Or those of positions along the last axis, if it is not for that: few of them are all outside.
+            _ => {
+                (1.0 - outer_share * is_all(last.positions().count))
+                    * last.share_met_together(self.rows_at_once)
+            }
         }
     }
 
@@ -73,7 +76,7 @@ impl PanelPlan {
         if self.boxes.len() == 0 {
             return 0;
         }
-        let rows = self.granules_of_box(&self.boxes.get(0));
+        let rows = self.transformed_tiles(&self.boxes.get(0));
         self.passes().saturating_mul(rows.div_ceil(filter.kernels.panel_rows()))
     }
 
@@ -82,7 +85,7 @@ impl PanelPlan {
         let mut transformed = Transformed { points: 0.0, products: 0.0 };
         for bundle in self.bundles.iter() {
             let spans: Vec<Span> = bundle.counts.iter().map(|&count| Span { first: 0, count }).collect();
-            let rows = self.granules_of_box(&spans) as f64 * (self.points * filter.groups) as f64;
+            let rows = self.transformed_tiles(&spans) as f64 * (self.points * filter.groups) as f64;
             transformed.points += rows * (transforms(bundle) * filter.in_channels) as f64;
             let columns: f64 = bundle.members.iter().map(|member| columns_of(filter, member)).sum();
             transformed.products += rows * columns;
@@ -95,7 +98,7 @@ impl PanelPlan {
         match &filter.winograd {
             Ok(weights) if self.arithmetic == Arithmetic::Winograd => {
                 let points = weights.points(member.panels.start).len();
-                self.granules_of_box(&member.spans) as f64 * points as f64
+                self.transformed_tiles(&member.spans) as f64 * points as f64
             }
             _ => {
                 let positions: f64 = member.spans.iter().map(|span| span.count as f64).product();

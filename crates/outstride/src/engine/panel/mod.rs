@@ -38,6 +38,7 @@ use bundle::Bundle;
 pub(crate) use estimate::Transformed;
 pub(crate) use matrix::{Grain, MatrixWeights};
 pub(crate) use rows::KeptPositions;
+use winograd::Tiling;
 pub(crate) use winograd::WinogradWeights;
 
 /// Of rows of positions up to this length, most tiles reach beyond the input somewhere.
@@ -60,8 +61,8 @@ pub(crate) struct PanelPlan {
     /// Panels that are not dealt to different tasks, for their outputs share lines.
     panels_of_lines: usize,
     blocks: ChannelBlocks,
-    /// Per axis, how many positions are computed together, wherever boxes begin, so that boxes do not change results.
-    granules: Vec<usize>,
+    /// Per axis, which positions are computed together, wherever boxes begin, so that boxes do not change results.
+    tilings: Vec<Tiling>,
     /// Points of these positions together; none without transforms.
     points: usize,
     /// Per axis, the largest delta, and the first positions of the phases from the least to the greatest.
@@ -125,7 +126,7 @@ impl PanelPlan {
             splits_bundles: false,
             panels_of_lines: 1,
             blocks,
-            granules: vec![1; axes.len()],
+            tilings: vec![Tiling::NONE; axes.len()],
             points: 0,
             reach: axes.iter().map(EngineAxis::reach).collect(),
             in_place: strides.x_readable
@@ -176,7 +177,7 @@ impl PanelPlan {
         let mut plan = PanelPlan {
             bundles,
             in_place: false,
-            granules: weights.scheme().outputs(),
+            tilings: weights.scheme().tilings().to_vec(),
             points: weights.scheme().points(),
             reach: weights.scheme().reach(),
             blocks: ChannelBlocks::whole(filter.in_channels),

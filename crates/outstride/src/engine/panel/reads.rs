@@ -12,7 +12,7 @@ impl PanelPlan {
     fn positions_of_phases(&self, spans: &[Span]) -> Vec<Span> {
         let of_axis = |axis: usize| {
             let (least, greatest) = self.starts[axis];
-            let whole = spans[axis].count.next_multiple_of(self.granules[axis]);
+            let whole = spans[axis].count.next_multiple_of(self.tilings[axis].granule());
             Span { first: spans[axis].first + least, count: whole + (greatest - least) as usize }
         };
         (0..spans.len()).map(of_axis).collect()

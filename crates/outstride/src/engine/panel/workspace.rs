@@ -40,7 +40,7 @@ impl PanelPlan {
         let tile = self.tile_rows(filter);
         let rows = self.waiting_tiles(positions.div_ceil(tile)) * tile;
         let of_bundle = |bundle: &Bundle| {
-            let of_panel = self.rows_of_panel(bundle, rows, self.granules_of_box(spans)) * row_bytes;
+            let of_panel = self.rows_of_panel(bundle, rows, self.transformed_tiles(spans)) * row_bytes;
             let tapless = tapless_rows * bundle.members.len() * row_bytes;
             // Smaller boxes may have more panels at once, within the same limit.
             let panels = self.near_panels(filter, bundle);
@@ -87,7 +87,10 @@ impl PanelPlan {
         let (pieces, of_positions) = match self.arithmetic {
             Arithmetic::Vectors => (positions.div_ceil(rows), 0),
             Arithmetic::Winograd => {
-                let (tiles, outputs) = (self.granules_of_box(spans), self.granules.iter().product());
+                let (tiles, outputs) = (
+                    self.transformed_tiles(spans),
+                    self.tilings.iter().map(|tiling| tiling.outputs).product(),
+                );
                 (positions.div_ceil(rows), Tiles::most_bytes(tiles, outputs, spans.len()))
             }
             Arithmetic::Tiles => {

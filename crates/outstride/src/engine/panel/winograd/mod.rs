@@ -1,6 +1,7 @@
 //! Sums by Winograd's minimal filtering: inputs become points, points times their weights products, and products sums.
 
 mod tiles;
+mod tiling;
 mod weights;
 
 use outstride_kernels::{
@@ -9,6 +10,7 @@ use outstride_kernels::{
 };
 
 pub(super) use tiles::Tiles;
+pub(crate) use tiling::Tiling;
 pub(crate) use weights::{Scheme, WinogradWeights};
 
 use super::super::channels::Input;
@@ -61,7 +63,8 @@ impl<'a, T: Real> Points<'a, T> {
         let point_len = tiles.len() * channels;
         let transform_len = scheme.points() * point_len;
         let of_members = numbers_of_transforms(site.bundle);
-        let strides: Vec<isize> = scheme.axes().map(|axis| input.strides[axis]).collect();
+        let strides: Vec<isize> =
+            scheme.axes().map(|axis| input.strides[axis] * scheme.tilings()[axis].step as isize).collect();
         for (number, points) in memory.chunks_exact_mut(transform_len.max(1)).enumerate() {
             let Some(member) = of_members.iter().position(|&of| of == number) else { break };
             let inputs = tiles.inputs(scheme, &site.bundle.members[member], input);

@@ -27,10 +27,11 @@ pub(in crate::engine::panel) struct Tiles {
 impl Tiles {
     /// Of positions `spans`, numbered in `order`.
     pub(in crate::engine::panel) fn new(scheme: &Scheme, spans: &[Span], order: &[usize]) -> Self {
-        let outputs = scheme.outputs();
+        let tilings = scheme.tilings();
+        let outputs: Vec<usize> = tilings.iter().map(|tiling| tiling.outputs).collect();
         let (strides, _) = position_strides(spans, order);
         let tiled: Vec<usize> =
-            spans.iter().zip(&outputs).map(|(span, &outputs)| span.count.div_ceil(outputs)).collect();
+            spans.iter().zip(tilings).map(|(span, tiling)| tiling.tiles(span.count)).collect();
         let count: usize = tiled.iter().product();
         let mut tiles = Tiles {
             firsts: Vec::with_capacity(count * spans.len()),
@@ -41,12 +42,12 @@ impl Tiles {
             outputs: Vec::new(),
         };
         for_each_index(&tiled, |tile| {
-            let first = tile.iter().zip(&outputs).map(|(&tile, &outputs)| tile * outputs);
+            let first = tile.iter().zip(tilings).map(|(&tile, tiling)| tiling.first(tile));
             tiles.firsts.extend(first.zip(spans).map(|(first, span)| span.first + first as i64));
             for_each_index(&outputs, |output| {
                 let mut number = Some(0);
                 for axis in 0..spans.len() {
-                    let index = tile[axis] * outputs[axis] + output[axis];
+                    let index = tilings[axis].first(tile[axis]) + output[axis] * tilings[axis].step;
                     let inside = index < spans[axis].count;
                     number = number.filter(|_| inside).map(|number| number + index * strides[axis]);
                 }

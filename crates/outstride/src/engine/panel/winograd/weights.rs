@@ -2,8 +2,10 @@
 
 use outstride_kernels::{Filtering, MAX_WINOGRAD_AXES, Real};
 
+use super::super::super::lattice::greatest_common_divisor;
 use super::super::super::pack::PackedFilter;
 use super::super::super::panels::{Form, Panel};
+use super::Tiling;
 use crate::aligned::Aligned;
 use crate::limits::Limits;
 
@@ -23,6 +25,9 @@ const LAST_LEVEL_BYTES: usize = 1 << 24;
 /// Up to this size, more weights for fewer products are worth it.
 const BYTES_OF_MANY_POINTS: usize = 1 << 23;
 
+/// What may lie between the first and the last input of a tile, which is copied with them.
+const MOST_BYTES_OF_A_TILE: usize = 1 << 19;
+
 /// The weights of all panels, per group: `[point that has any][channel][column]`.
 #[derive(Debug)]
 pub(crate) struct WinogradWeights<T> {
@@ -38,14 +43,14 @@ pub(crate) struct WinogradWeights<T> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Scheme {
     pub(crate) filtering: Filtering,
-    /// Per axis, the batch included, whether it is transformed; the others have one tap.
-    transformed: Vec<bool>,
+    /// Per axis, the batch included, which positions are transformed together; of those that are not, there is one tap.
+    tilings: Vec<Tiling>,
 }
 
 impl Scheme {
     /// The transformed axes, the batch counted.
     pub(crate) fn axes(&self) -> impl DoubleEndedIterator<Item = usize> + Clone + '_ {
-        (0..self.transformed.len()).filter(|&axis| self.transformed[axis])
+        (0..self.tilings.len()).filter(|&axis| self.tilings[axis].outputs > 1)
     }
 
     /// Points of a tile.
@@ -53,41 +58,53 @@ impl Scheme {
         self.filtering.points().pow(self.axes().count() as u32)
     }
 
-    /// Per axis, the outputs of a tile.
-    pub(crate) fn outputs(&self) -> Vec<usize> {
-        let of_axis = |&transformed: &bool| if transformed { self.filtering.outputs() } else { 1 };
-        self.transformed.iter().map(of_axis).collect()
+    /// Per axis, the tiles of its positions.
+    pub(crate) fn tilings(&self) -> &[Tiling] {
+        &self.tilings
     }
 
     /// Per axis, the largest delta of the taps of a tile.
     pub(crate) fn reach(&self) -> Vec<usize> {
-        let of_axis = |&transformed: &bool| if transformed { self.filtering.taps() - 1 } else { 0 };
-        self.transformed.iter().map(of_axis).collect()
+        let taps = self.filtering.taps();
+        let of_axis =
+            |tiling: &Tiling| if tiling.outputs > 1 { (taps - 1).saturating_mul(tiling.step) } else { 0 };
+        self.tilings.iter().map(of_axis).collect()
     }
 
-    /// For panels whose taps are nowhere farther apart than filterings can be.
+    /// For panels of nowhere more taps than filterings can have.
     fn new<T: Real>(filter: &PackedFilter<T>, panels: &[Panel]) -> Result<Self, &'static str> {
-        let taps = |axis: usize| {
-            let deltas = panels.iter().flat_map(move |panel| &panel.deltas[axis]);
-            deltas.max().map_or(1, |&delta| delta + 1)
-        };
-        let taps: Vec<usize> = (0..filter.kernel.len()).map(taps).collect();
-        let most = taps.iter().copied().max().unwrap_or(1);
+        let taps: Vec<TapsOfAxis> =
+            (0..filter.kernel.len()).map(|axis| TapsOfAxis::of(panels, axis)).collect();
+        let most = taps.iter().map(|taps| taps.count).max().unwrap_or(1);
         let filtering = match most {
             2 => Filtering::ThreeOfTwo,
             3 => Filtering::TwoOfThree,
-            _ => return Err("no output has two or three taps side by side along an axis, and none more"),
+            _ => {
+                return Err("no output has two or three taps at even distances along an axis, and none more");
+            }
         };
-        let transformed: Vec<bool> =
-            std::iter::once(false).chain(taps.iter().map(|&taps| taps > 1)).collect();
-        let mut scheme = Scheme { filtering, transformed };
+        let scheme = Scheme::of(filtering, &taps);
         if scheme.axes().count() > MAX_WINOGRAD_AXES {
             return Err("too many axes have more than one tap");
         }
+        let of_position = filter.in_channels.saturating_mul(size_of::<T>());
+        let inputs = scheme.tilings.iter().zip(scheme.reach());
+        let inputs = inputs.map(|(tiling, reach)| tiling.granule().saturating_add(reach));
+        if inputs.fold(of_position, usize::saturating_mul) > MOST_BYTES_OF_A_TILE {
+            return Err("taps are too far from each other");
+        }
         if filtering == Filtering::ThreeOfTwo && bytes(&scheme, filter, panels) > BYTES_OF_MANY_POINTS {
-            scheme.filtering = Filtering::TwoOfTwo;
+            return Ok(Scheme::of(Filtering::TwoOfTwo, &taps));
         }
         Ok(scheme)
+    }
+
+    fn of(filtering: Filtering, taps: &[TapsOfAxis]) -> Self {
+        let of_axis = |taps: &TapsOfAxis| match taps.count {
+            1 => Tiling::NONE,
+            _ => Tiling { outputs: filtering.outputs(), step: taps.step },
+        };
+        Scheme { filtering, tilings: std::iter::once(Tiling::NONE).chain(taps.iter().map(of_axis)).collect() }
     }
 
     /// How a point's weights are made of those of a tap with these deltas.
@@ -96,7 +113,7 @@ impl Scheme {
         for axis in self.axes().rev() {
             let of_axis = self.filtering.weights_of_point(point % self.filtering.points());
             // Taps begin with that of the tile's first input, which has the largest delta.
-            coefficient *= of_axis[self.filtering.taps() - 1 - deltas[axis - 1]];
+            coefficient *= of_axis[self.filtering.taps() - 1 - deltas[axis - 1] / self.tilings[axis].step];
             point /= self.filtering.points();
         }
         coefficient
@@ -107,6 +124,21 @@ impl Scheme {
         let taps: Vec<Vec<usize>> = (0..panel.taps()).map(|tap| panel.deltas_of(tap)).collect();
         let has_weights = |&point: &usize| taps.iter().any(|deltas| self.coefficient(point, deltas) != 0.0);
         (0..self.points()).filter(has_weights).collect()
+    }
+}
+
+/// The taps that panels have along an axis.
+struct TapsOfAxis {
+    /// From the first to the last, in steps, so that it does not matter whether some of them are missing.
+    count: usize,
+    step: usize,
+}
+
+impl TapsOfAxis {
+    fn of(panels: &[Panel], axis: usize) -> Self {
+        let deltas = || panels.iter().flat_map(move |panel| &panel.deltas[axis]).copied();
+        let step = deltas().fold(0, greatest_common_divisor).max(1);
+        TapsOfAxis { count: deltas().max().unwrap_or(0) / step + 1, step }
     }
 }
 
