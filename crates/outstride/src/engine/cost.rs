@@ -20,6 +20,9 @@ const CYCLES_OF_A_PIXEL_GROUP: f64 = 1500.0;
 const CYCLES_OF_A_SHARED_LANE: f64 = 2.5;
 const CYCLES_OF_A_SHARED_PART: f64 = 25.0;
 
+/// What the channels of a position, of a part, take to be put beside those of the one before.
+pub(super) const CYCLES_OF_A_NEIGHBOUR: f64 = 6.0;
+
 /// What a sum of such a panel takes to be turned around for a channels-first output, likewise.
 const TURNING_OF_VECTORS: f64 = 2.0;
 const TURNING_OF_A_PART: f64 = 2.0 / 3.0;
@@ -165,7 +168,11 @@ pub(super) fn tile_cycles<T: Real>(
     // pass, which knows least of what comes.
     let weight_size = 0.35 + 0.2 / plan.passes().max(1) as f64;
     let copy = 0.4 + 0.3 * parts as f64;
+    // Neighbours that are put abreast are moved once more.
+    let moved = (plan.positions_abreast() - 1) * parts * filter.groups;
+    let beside = CYCLES_OF_A_NEIGHBOUR * elements(axes.iter().map(|axis| axis.input), moved);
     compute
+        + beside
         + CYCLES_OF_A_TILE_JOB * plan.jobs(filter) as f64
         + CYCLES_OF_A_SHARED_PART * parts as f64 * plan.shared_rows(filter)
         + around_panels(

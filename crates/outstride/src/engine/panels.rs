@@ -174,6 +174,12 @@ impl Panels {
 }
 
 impl Panel {
+    /// One that reads at some deltas, without columns.
+    #[cfg(test)]
+    pub(crate) fn of_deltas(deltas: Vec<Vec<usize>>) -> Self {
+        Panel { vectors: 1, offset: 0, deltas, segments: 0..0 }
+    }
+
     pub(crate) fn taps(&self) -> usize {
         self.deltas.iter().map(Vec::len).product()
     }

@@ -102,7 +102,13 @@ impl PanelPlan {
             }
             _ => {
                 let positions: f64 = member.spans.iter().map(|span| span.count as f64).product();
-                positions * member.taps() as f64
+                let taps = match &filter.matrix {
+                    Ok(weights) if self.arithmetic == Arithmetic::Tiles => {
+                        weights.steps_of_taps(&member.deltas)
+                    }
+                    _ => member.taps(),
+                };
+                positions * taps as f64
             }
         }
     }

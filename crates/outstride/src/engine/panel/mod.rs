@@ -74,6 +74,8 @@ pub(crate) struct PanelPlan {
     borders: Borders,
     /// The most rows that are computed at once.
     rows_at_once: usize,
+    /// Taps of the last axis that tiles multiply as one.
+    abreast: usize,
     arithmetic: Arithmetic,
     /// Whether vectors are multiplied with weights that were widened before.
     widened: bool,
@@ -137,6 +139,7 @@ impl PanelPlan {
             stores,
             borders,
             rows_at_once: filter.kernels.panel_rows(),
+            abreast: 1,
             arithmetic: Arithmetic::Vectors,
             widened: false,
         };
@@ -155,6 +158,7 @@ impl PanelPlan {
             },
             in_place: false,
             rows_at_once: matrix::rows_at_once(narrowest),
+            abreast: filter.matrix.as_ref().map_or(1, |weights| weights.abreast),
             arithmetic: Arithmetic::Tiles,
             ..self.clone()
         };
@@ -269,6 +273,11 @@ impl PanelPlan {
     /// Whether the phases of a channel are stored as a run, position by position.
     pub(crate) fn stores_runs<T: Real>(&self, filter: &PackedFilter<T>) -> bool {
         self.stores == Stores::Positions && panels_of(filter).hold_runs()
+    }
+
+    /// Positions of the last axis whose channels tiles multiply as those of one.
+    pub(crate) fn positions_abreast(&self) -> usize {
+        self.abreast
     }
 
     pub(crate) fn is_in_place(&self) -> bool {

@@ -20,12 +20,29 @@ impl PanelPlan {
 
     /// The indices of the input that a box reads.
     pub(super) fn needed(&self, axes: &[EngineAxis<'_>], spans: &[Span]) -> Vec<Span> {
-        self.needed_of(axes, spans, channels::needed)
+        let mut needed = self.needed_of(axes, spans, channels::needed);
+        if let Some(along) = needed.last_mut().filter(|along| self.abreast > 1 && along.count > 0) {
+            let beside = self.abreast - 1;
+            let wider = Span { first: along.first - beside as i64, count: along.count + 2 * beside };
+            *along = wider.intersect(&self.reached_along_last(spans));
+        }
+        needed
     }
 
     /// As many indices as a box of that size reads at most, wherever it lies.
     pub(super) fn most_needed(&self, axes: &[EngineAxis<'_>], spans: &[Span]) -> Vec<Span> {
-        self.needed_of(axes, spans, channels::most_needed)
+        let mut needed = self.needed_of(axes, spans, channels::most_needed);
+        if let Some(along) = needed.last_mut() {
+            let beside = self.abreast - 1;
+            along.count = (along.count + 2 * beside).min(self.reached_along_last(spans).count);
+        }
+        needed
+    }
+
+    /// The indices of the last axis that a box reaches: those taps read there that are abreast of others that meet the input.
+    fn reached_along_last(&self, spans: &[Span]) -> Span {
+        let reached = channels::reached(&self.positions_of_phases(spans), &self.reach);
+        reached.last().copied().unwrap_or(Span::EMPTY)
     }
 
     fn needed_of(&self, axes: &[EngineAxis<'_>], spans: &[Span], of_positions: Needed) -> Vec<Span> {

@@ -1,5 +1,7 @@
 //! The input of a task, cut into parts.
 
+use std::ops::Range;
+
 use outstride_kernels::{MatrixSession, PART_ROW, PartRows, Real, Source, TILE_ROWS};
 
 use super::super::super::axis::Span;
@@ -9,7 +11,11 @@ use super::super::super::problem::Problem;
 use super::super::super::scratch::{BoxOfCall, Kept};
 use super::grain::Grain;
 
-/// A box of the input with zeros around it: `[32 channels][part][position][channel]`.
+/// Bytes of a row of a tile.
+const ROW_BYTES: usize = PART_ROW * size_of::<u16>();
+
+/// A box of the input with zeros around it: `[32 channels][part][position][channel]`. Behind the few channels of a position are those of
+/// the next ones along the last axis, as many as there are [taps abreast](super::MatrixWeights::abreast).
 pub(in crate::engine::panel) struct PartsInput<'a> {
     /// Where the position with all indices 0 (which the box need not contain) lies.
     origin: *const u16,
@@ -86,6 +92,13 @@ impl<'a> PartsInput<'a> {
             }
             for part in parts.chunks_exact_mut(part_stride) {
                 part[positions * PART_ROW..].fill(0);
+            }
+            let last = needed.len() - 1;
+            let along = Along { stride: strides[last], count: needed[last].count };
+            let abreast = problem.filter.matrix.as_ref().map_or(1, |weights| weights.abreast);
+            for part in parts.chunks_exact_mut(part_stride).filter(|_| abreast > 1) {
+                let rows = bytemuck::cast_slice_mut(&mut part[..positions * PART_ROW]);
+                put_abreast(rows, along, (channels * ROW_BYTES / row_channels, abreast));
             }
         });
         let before: isize =
@@ -207,6 +220,44 @@ impl<T: Real> Block<'_, T> {
                 .is_some_and(|line| session.cut_rows(line, self.channels, count, self.channels, rows));
         }
         tiny
+    }
+}
+
+/// The axis whose positions are put abreast.
+#[derive(Clone, Copy)]
+struct Along {
+    /// From a position to the next, in positions.
+    stride: usize,
+    count: usize,
+}
+
+/// Puts the channels of the next positions, so many bytes, behind those of each, until so many are abreast. Where there is no next one, no
+/// tap reads there.
+fn put_abreast(rows: &mut [u8], along: Along, (bytes, abreast): (usize, usize)) {
+    let put = match bytes {
+        ..=8 => put_some_abreast::<8>,
+        ..=16 => put_some_abreast::<16>,
+        _ => put_some_abreast::<32>,
+    };
+    let (rows, _) = rows.as_chunks_mut();
+    for rows in rows.chunks_exact_mut((along.count * along.stride).max(1)) {
+        for number in 1..abreast {
+            put(rows, number * along.stride, number * bytes..(number + 1) * bytes);
+        }
+    }
+}
+
+/// Puts the channels that lie so many rows ahead, of at most `MOST` bytes, where they belong in every row. As many are moved wherever a row
+/// has room: what is too much is overwritten, or meets no weight.
+fn put_some_abreast<const MOST: usize>(rows: &mut [[u8; ROW_BYTES]], ahead: usize, place: Range<usize>) {
+    let has_room = place.start + MOST <= ROW_BYTES;
+    for row in 0..rows.len().saturating_sub(ahead) {
+        let next = rows[row + ahead];
+        if has_room {
+            rows[row][place.start..place.start + MOST].copy_from_slice(&next[..MOST]);
+        } else {
+            rows[row][place.clone()].copy_from_slice(&next[..place.len()]);
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use super::{Job, MatrixSums};
 #[derive(Default)]
 pub(super) struct MemberTaps {
     found_for: Option<usize>,
-    /// Their numbers, and how far from a position of the task they read.
+    /// Their numbers, those that are abreast counted as one, and how far from a position of the task they read.
     taps: Vec<(usize, isize)>,
 }
 
@@ -93,16 +93,21 @@ impl<T: Real> MatrixSums<'_, T> {
         }
     }
 
-    /// The numbers of the taps of the windows, and how far from a position they read.
+    /// The numbers of the taps of the windows, and how far from a position they read. Of those that are abreast, all are multiplied if any
+    /// is in its window; the others read zeros.
     fn taps(&self, member: &Member, windows: &[Range<usize>]) -> Vec<(usize, isize)> {
         let mut taps = vec![(0, 0isize)];
         for (axis, window) in windows.iter().enumerate() {
             let deltas = &member.deltas[axis];
             let begin = member.spans[axis].first + self.site.spans[axis].first;
+            let at_once = if axis + 1 == windows.len() { self.weights.abreast } else { 1 };
+            let count = deltas.len().div_ceil(at_once);
+            let numbers =
+                if window.is_empty() { 0..0 } else { window.start / at_once..window.end.div_ceil(at_once) };
             let with = |&(number, distance): &(usize, isize)| {
-                window.clone().map(move |tap| {
-                    let shift = begin - deltas[tap] as i64;
-                    (number * deltas.len() + tap, distance + shift as isize * self.input.strides[axis])
+                numbers.clone().map(move |tap| {
+                    let shift = begin - deltas[tap * at_once] as i64;
+                    (number * count + tap, distance + shift as isize * self.input.strides[axis])
                 })
             };
             taps = taps.iter().flat_map(with).collect();

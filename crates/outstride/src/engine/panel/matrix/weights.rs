@@ -1,7 +1,10 @@
 //! The weights in the order of matrix tiles.
 
-use outstride_kernels::{LEAST_BIAS, Pieces, Real, TINY};
+use std::ops::Range;
 
+use outstride_kernels::{Isa, LEAST_BIAS, Pieces, Real, TINY};
+
+use super::super::super::cost::CYCLES_OF_A_NEIGHBOUR;
 use super::super::super::pack::PackedFilter;
 use super::super::super::panels::{Form, Panel, Panels};
 use super::grain::Grain;
@@ -18,7 +21,7 @@ const WORTHWHILE_CHANNELS: usize = 8;
 /// Weights of a tile of columns, of one part and step.
 const TILE_LEN: usize = 512;
 
-/// The weights of all panels, per group: `[block of channels][tap][32 channels][part][tile of columns][pair of
+/// The weights of all panels, per group: `[block of channels][taps abreast][32 channels][part][tile of columns][pair of
 /// channels][column][channel of the pair]`; of bytes, 64 channels at a time and four instead of two together.
 #[derive(Debug)]
 pub(crate) struct MatrixWeights {
@@ -26,7 +29,9 @@ pub(crate) struct MatrixWeights {
     /// Per panel, where its weights begin within a group; at last, the length of a group.
     begins: Vec<usize>,
     pub(crate) grain: Grain,
-    /// Of bytes, per group and panel, the sums over the channels of every tap and column: what a zero point adds.
+    /// Neighbouring taps of the last axis that are multiplied as one, for their channels have room in a row of a tile together.
+    pub(crate) abreast: usize,
+    /// Of bytes, per group and panel, the sums over the channels of taps abreast and every column: what a zero point adds.
     tap_sums: Vec<Vec<i32>>,
     /// Whether some are [tiny](TINY).
     pub(super) tiny: bool,
@@ -79,9 +84,13 @@ impl MatrixWeights {
         if filter.in_channels < WORTHWHILE_CHANNELS {
             return Err("too few input channels to fill a tile");
         }
+        // Where vectors stand in for tiles, a row takes each of sixteen, two a cycle.
+        let cycles_of_row = if filter.kernels.isa() == Isa::Vnni { 8.0 } else { 1.0 };
+        let abreast = abreast(filter.in_channels, panels, grain, cycles_of_row);
         let mut begins = vec![0usize];
         for panel in panels {
-            let steps = panel.taps() * filter.in_channels.div_ceil(grain.row_channels());
+            let steps =
+                taps_abreast(panel, abreast).count() * filter.in_channels.div_ceil(grain.row_channels());
             begins
                 .push(begins[begins.len() - 1].saturating_add(steps.saturating_mul(step_len(panel, grain))));
         }
@@ -92,7 +101,7 @@ impl MatrixWeights {
         let bias = T::as_f32(&filter.bias).unwrap_or_default();
         let tiny_bias = bias.iter().any(|bias| *bias != 0.0 && bias.abs() < LEAST_BIAS);
         let mut packed =
-            MatrixWeights { weights, begins, grain, tap_sums: Vec::new(), tiny: false, tiny_bias };
+            MatrixWeights { weights, begins, grain, abreast, tap_sums: Vec::new(), tiny: false, tiny_bias };
         for group in 0..filter.groups {
             for (index, panel) in panels.iter().enumerate() {
                 let source = filter.panel_weights(group, panel).computed();
@@ -109,11 +118,11 @@ impl MatrixWeights {
                         let put = |weight: f32, at: (usize, usize), tiles: usize, step: &mut [u16]| {
                             put_pieces(pieces, weight, at, tiles, step);
                         };
-                        pack(source, panel, filter.in_channels, grain, put, target);
+                        pack(source, panel, (filter.in_channels, abreast), grain, put, target);
                     }
                     Grain::Bytes { .. } => {
-                        pack(source, panel, filter.in_channels, grain, put_byte, target);
-                        packed.tap_sums.push(tap_sums(source, panel));
+                        pack(source, panel, (filter.in_channels, abreast), grain, put_byte, target);
+                        packed.tap_sums.push(tap_sums(source, panel, abreast));
                     }
                 }
             }
@@ -121,7 +130,7 @@ impl MatrixWeights {
         Ok(packed)
     }
 
-    fn range(&self, group: usize, index: usize) -> std::ops::Range<usize> {
+    fn range(&self, group: usize, index: usize) -> Range<usize> {
         let group = group * self.begins[self.begins.len() - 1];
         group + self.begins[index]..group + self.begins[index + 1]
     }
@@ -136,7 +145,13 @@ impl MatrixWeights {
         StepBlocks::new(channels, taps, self.grain)
     }
 
-    /// Of bytes, the sums over the channels of every tap and column of a panel.
+    /// How many steps the taps of these deltas take, for every row of channels.
+    pub(crate) fn steps_of_taps(&self, deltas: &[Vec<usize>]) -> usize {
+        let Some((last, outer)) = deltas.split_last() else { return 1 };
+        outer.iter().map(Vec::len).product::<usize>() * last.len().div_ceil(self.abreast)
+    }
+
+    /// Of bytes, the sums over the channels of taps abreast and every column of a panel.
     pub(super) fn tap_sums(&self, group: usize, index: usize) -> &[i32] {
         let panels = self.begins.len() - 1;
         self.tap_sums.get(group * panels + index).map_or(&[], Vec::as_slice)
@@ -156,12 +171,38 @@ fn step_len(panel: &Panel, grain: Grain) -> usize {
     grain.parts() * panel.vectors * TILE_LEN
 }
 
-/// Lays out `[tap][channel][column]`. `put` puts a weight of a channel of a row and a column into a step of so many tiles of
-/// columns.
+/// How many neighbouring taps of the last axis are best multiplied as one, of those that have room in a row: the more, the fewer products
+/// there are, at so many cycles a row and tile of columns, but the more often inputs are moved.
+fn abreast(channels: usize, panels: &[Panel], grain: Grain, cycles_of_row: f64) -> usize {
+    let are_neighbours = |deltas: &Vec<usize>| deltas.windows(2).all(|pair| pair[0] == pair[1] + 1);
+    if !panels.iter().filter_map(|panel| panel.deltas.last()).all(are_neighbours) {
+        return 1;
+    }
+    let products = grain.products().max(1.0) * cycles_of_row;
+    let cost = |abreast: usize| {
+        let tiles = |panel: &Panel| taps_abreast(panel, abreast).count() * panel.vectors;
+        let moved = (abreast - 1) * grain.parts();
+        panels.iter().map(tiles).sum::<usize>() as f64 * products + moved as f64 * CYCLES_OF_A_NEIGHBOUR
+    };
+    let most = (grain.row_channels() / channels.max(1)).max(1);
+    (1..=most).min_by(|&one, &other| cost(one).total_cmp(&cost(other))).unwrap_or(1)
+}
+
+/// The numbers of taps that are multiplied as one. Those of the last axis follow each other.
+fn taps_abreast(panel: &Panel, abreast: usize) -> impl Iterator<Item = Range<usize>> {
+    let last = panel.deltas.last().map_or(1, Vec::len).max(1);
+    let of_last = move |outer: usize| {
+        (0..last).step_by(abreast).map(move |tap| outer + tap..outer + last.min(tap + abreast))
+    };
+    (0..panel.taps()).step_by(last).flat_map(of_last)
+}
+
+/// Lays out `[tap][channel][column]`, given how many channels there are and how many taps are multiplied as one. `put` puts a weight of a
+/// channel of a row and a column into a step of so many tiles of columns.
 fn pack(
     source: &[f32],
     panel: &Panel,
-    channels: usize,
+    (channels, abreast): (usize, usize),
     grain: Grain,
     put: impl Fn(f32, (usize, usize), usize, &mut [u16]),
     target: &mut [u16],
@@ -172,13 +213,16 @@ fn pack(
     let mut steps = target.chunks_exact_mut(step_len(panel, grain));
     for block in 0..blocks.len() {
         let (first, steps_of_block) = blocks.block(block);
-        for tap in 0..taps {
+        for taps in taps_abreast(panel, abreast) {
             for (step, target) in (first..first + steps_of_block).zip(&mut steps) {
                 let first = step * grain.row_channels();
-                for channel in first..channels.min(first + grain.row_channels()) {
-                    let row = &source[(tap * channels + channel) * width..][..width];
-                    for (column, &weight) in row.iter().enumerate() {
-                        put(weight, (channel - first, column), panel.vectors, target);
+                for (number, tap) in taps.clone().enumerate() {
+                    for channel in first..channels.min(first + grain.row_channels()) {
+                        let row = &source[(tap * channels + channel) * width..][..width];
+                        let of_row = number * channels + channel - first;
+                        for (column, &weight) in row.iter().enumerate() {
+                            put(weight, (of_row, column), panel.vectors, target);
+                        }
                     }
                 }
             }
@@ -208,15 +252,48 @@ fn put_byte(weight: f32, (channel, column): (usize, usize), _tiles: usize, step:
     *pair = u16::from_ne_bytes(bytes);
 }
 
-/// Per tap and column, the sum over the channels of `[tap][channel][column]`.
-fn tap_sums(source: &[f32], panel: &Panel) -> Vec<i32> {
-    let tap = |weights: &[f32]| {
+/// Per taps that are multiplied as one, and per column, the sum over the channels of `[tap][channel][column]`.
+fn tap_sums(source: &[f32], panel: &Panel, abreast: usize) -> Vec<i32> {
+    let tap_len = source.len() / panel.taps().max(1);
+    let of_taps = |taps: Range<usize>| {
         let width = panel.vectors * 16;
         let mut sums = vec![0; width];
-        for row in weights.chunks_exact(width) {
+        for row in source[taps.start * tap_len..taps.end * tap_len].chunks_exact(width) {
             sums.iter_mut().zip(row).for_each(|(sum, &weight)| *sum += weight as i32);
         }
         sums
     };
-    source.chunks_exact((source.len() / panel.taps().max(1)).max(1)).flat_map(tap).collect()
+    taps_abreast(panel, abreast).flat_map(of_taps).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn panel(deltas: &[&[usize]]) -> Panel {
+        Panel::of_deltas(deltas.iter().map(|deltas| deltas.to_vec()).collect())
+    }
+
+    const BYTES: Grain = Grain::Bytes { signed: true };
+    const NUMBERS: Grain = Grain::Pieces(Pieces::Bf16(1));
+
+    #[test]
+    fn neighbouring_taps_fill_a_row() {
+        let many: &[usize] = &[6, 5, 4, 3, 2, 1, 0];
+        let panels = [panel(&[many, many]), panel(&[many, &[1, 0]])];
+        assert_eq!(abreast(32, &panels, BYTES, 1.0), 2);
+        assert_eq!(abreast(32, &panels, NUMBERS, 1.0), 1, "there is no room");
+        assert_eq!(abreast(8, &[panel(&[many, &[2, 1, 0]])], NUMBERS, 1.0), 3, "no more than there are");
+        assert_eq!(abreast(8, &[panel(&[many, &[2, 0]])], NUMBERS, 1.0), 1, "these are no neighbours");
+        assert_eq!(abreast(8, &[panel(&[&[1, 0]])], NUMBERS, 1.0), 1, "too little to be worth it");
+        assert_eq!(abreast(8, &[panel(&[&[1, 0]])], BYTES, 8.0), 2);
+    }
+
+    #[test]
+    fn taps_abreast_are_those_of_the_last_axis() {
+        let taps = |abreast| taps_abreast(&panel(&[&[0, 1], &[2, 1, 0]]), abreast).collect::<Vec<_>>();
+        assert_eq!(taps(1), (0..6).map(|tap| tap..tap + 1).collect::<Vec<_>>());
+        assert_eq!(taps(2), [0..2, 2..3, 3..5, 5..6]);
+        assert_eq!(taps(3), [0..3, 3..6]);
+    }
 }
