@@ -236,7 +236,7 @@ struct Along {
 fn put_abreast(rows: &mut [u8], along: Along, (bytes, abreast): (usize, usize)) {
     let put = match bytes {
         ..=8 => put_some_abreast::<8>,
-        ..=16 => put_some_abreast::<16>,
+        9..=16 => put_some_abreast::<16>,
         _ => put_some_abreast::<32>,
     };
     let (rows, _) = rows.as_chunks_mut();
