@@ -43,6 +43,9 @@ pub(super) const SHARING_BYTES: usize = 1 << 12;
 /// What the caches near a core hold of weights or outputs until they are needed again.
 pub(super) const CACHED_BYTES: usize = 1 << 20;
 
+/// What is passed over again and again comes from the last cache, if it has room beside all that others need.
+const MOST_BYTES_OF_LAST_CACHE: usize = 3 << 23;
+
 /// Elements of a tensor with these sizes.
 fn elements(sizes: impl Iterator<Item = usize>, channels: usize) -> f64 {
     sizes.map(|size| size as f64).product::<f64>() * channels as f64
@@ -209,7 +212,7 @@ pub(super) fn winograd_cycles<T: Real>(
     let fetched = if are_far { fetch_cycles(bytes, plan.passes()) } else { 0.0 };
     // Three quarters of their way from the last cache, but not from memory, weights are fetched while others are multiplied, if
     // there is so much to multiply.
-    let from_memory = weights.is_ok_and(WinogradWeights::are_far);
+    let from_memory = bytes / filter.groups > MOST_BYTES_OF_LAST_CACHE;
     let beside = if from_memory { 0.0 } else { (0.75 * fetched).min(compute) };
     compute + transforms + around_panels(axes, filter, strides, plan, 0.5, 0.0, TURNING_OF_VECTORS) + fetched
         - beside
