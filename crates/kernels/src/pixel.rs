@@ -148,12 +148,18 @@ unsafe fn accumulate_channels<S: Simd, const COLUMNS: usize, const VECTORS: usiz
     mut input: *const S::Scalar,
     mut weights: *const S::Scalar,
 ) {
-    let (mut ahead, mut copy) = (tiles.ahead.first, tiles.copy);
+    // One line a channel is brought near even if none is to be: weights that are near, as asking takes less than deciding.
+    let (mut ahead, step) = match tiles.ahead.lines {
+        0 => (weights.cast(), 0),
+        _ => (tiles.ahead.first, tiles.ahead.step),
+    };
+    let mut copy = tiles.copy;
     for _ in 0..tiles.channels {
-        for line in 0..tiles.ahead.lines {
+        fetch_near(ahead, 1);
+        for line in 1..tiles.ahead.lines {
             fetch_near(ahead.wrapping_add(line * LINE), 1);
         }
-        ahead = ahead.wrapping_offset(tiles.ahead.step);
+        ahead = ahead.wrapping_offset(step);
         // SAFETY: the caller vouches for the instruction set, inputs, weights and the copy.
         unsafe {
             if COPIES {

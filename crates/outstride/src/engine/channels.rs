@@ -2,7 +2,7 @@
 //!
 //! Channels come in blocks: a step of the sums reads one block of all positions, which stays in the cache meanwhile.
 
-use outstride_kernels::Real;
+use outstride_kernels::{Real, Runs};
 
 use super::axis::{EngineAxis, Span, follows};
 use super::problem::Problem;
@@ -318,6 +318,11 @@ pub(crate) fn copy_row<T: Real>(
         // Positions that follow each other here and there are a single run.
         if stride == pitch as isize && pitch == distances.len() {
             problem.x.read_run(from, &mut target[..count * pitch]);
+            return;
+        }
+        if pitch == distances.len() {
+            let runs = Runs { count, len: pitch, step: stride, zeros: [0; 2], ahead: None };
+            problem.x.read_runs(from, &runs, target);
             return;
         }
         for position in 0..count {

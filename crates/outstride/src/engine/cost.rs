@@ -55,8 +55,8 @@ fn elements(sizes: impl Iterator<Item = usize>, channels: usize) -> f64 {
 enum Stores {
     /// As runs of neighbouring elements.
     Runs,
-    /// As runs of less than a vector, the channels of a group, with those of other groups between them.
-    ShortRuns,
+    /// As runs of the channels of a group, with those of other groups between them.
+    RunsOfGroups,
     /// As runs of so many phases of a channel each.
     RunsOfPhases(usize),
     /// As runs, turned around from tiles that hold them apart.
@@ -79,10 +79,12 @@ fn are_short_runs<T: Real>(filter: &PackedFilter<T>) -> bool {
 /// Cycles to store the outputs.
 fn store_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, stores: Stores) -> f64 {
     let outputs = elements(axes.iter().map(|axis| axis.output), filter.out_channels * filter.groups);
+    let vectors = filter.out_channels.div_ceil(filter.kernels.lanes());
+    let cycles_of_a_run = if are_short_runs(filter) { 25.0 } else { 8.0 + 4.0 * vectors as f64 };
     outputs
         * match stores {
             Stores::Runs => 4.0 / filter.kernels.lanes() as f64,
-            Stores::ShortRuns => 25.0 / filter.out_channels as f64,
+            Stores::RunsOfGroups => cycles_of_a_run / filter.out_channels as f64,
             Stores::RunsOfPhases(phases) => 8.0 / phases.clamp(2, filter.kernels.lanes()) as f64,
             Stores::Turned => 0.5,
             Stores::TurnedTogether(cycles) => cycles,
@@ -90,6 +92,13 @@ fn store_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, stor
             Stores::Gathered => 3.5,
             Stores::Scattered => 20.0,
         }
+}
+
+/// Cycles that bytes take to be made of the sums of panels of vectors, beside what storing them takes.
+fn requantize_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, strides: &Strides) -> f64 {
+    const CYCLES_OF_A_BYTE: f64 = 1.2;
+    let outputs = elements(axes.iter().map(|axis| axis.output), filter.out_channels * filter.groups);
+    if strides.y_size == 1 { CYCLES_OF_A_BYTE * outputs } else { 0.0 }
 }
 
 /// Cycles to fetch weights that no cache near the core holds, as far as they meet inputs, once per pass over them.
@@ -142,6 +151,7 @@ pub(super) fn panel_cycles<T: Real>(
     compute
         + plan.overhead(filter)
         + CYCLES_OF_A_SHARED_LANE * filter.kernels.lanes() as f64 * plan.shared_rows(filter)
+        + requantize_cycles(axes, filter, strides)
         + around_panels(axes, filter, strides, plan, copy, weight_size, TURNING_OF_VECTORS)
 }
 
@@ -230,7 +240,7 @@ fn around_panels<T: Real>(
     turning: f64,
 ) -> f64 {
     let stores = match (strides.y_channel, plan.stores_planes()) {
-        (1, _) if are_short_runs(filter) => Stores::ShortRuns,
+        (1, _) if filter.groups > 1 => Stores::RunsOfGroups,
         (1, _) => Stores::Runs,
         (_, true) if plan.turns_phases_together(filter) => {
             Stores::TurnedTogether(turning * (FEWEST_TURNED / filter.out_channels as f64).max(1.0))
@@ -300,7 +310,7 @@ fn row_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, stride
     let stores = match (last.y_stride, last.stride) {
         (1, 1 | 2 | 4 | 8) => Stores::Interleaved,
         (1, _) => Stores::Gathered,
-        _ if strides.y_channel == 1 && are_short_runs(filter) => Stores::ShortRuns,
+        _ if strides.y_channel == 1 && are_short_runs(filter) => Stores::RunsOfGroups,
         _ if strides.y_channel == 1 => Stores::Gathered,
         _ => Stores::Scattered,
     };

@@ -81,8 +81,8 @@ impl Finish<'_> {
 #[derive(Debug)]
 pub(crate) struct Scaling {
     of_channels: ScaleLists,
-    /// Per column of the panels of every packed filter, by what multiplies with it.
-    of_panels: Vec<(Multiplier, ScaleLists)>,
+    /// Per column of the panels of every packed filter, by what multiplies with it and how many groups it joins.
+    of_panels: Vec<((Multiplier, usize), ScaleLists)>,
 }
 
 /// Scales and biases, of all output channels or as the bias of a packed filter lies.
@@ -126,7 +126,7 @@ impl Scaling {
     ) -> Self {
         let of_panels = |filter: &PackedFilter<T>| {
             let lists = ScaleLists { scales: filter.lay_out(&scales), bias: filter.lay_out(&bias) };
-            (filter.multiplier, lists)
+            ((filter.multiplier, filter.joined), lists)
         };
         Scaling { of_panels: filters.map(of_panels).collect(), of_channels: ScaleLists { scales, bias } }
     }
@@ -148,7 +148,8 @@ impl Scaling {
         group: usize,
         panel: usize,
     ) -> Scales<'_> {
-        let of_filter = self.of_panels.iter().find(|(multiplier, _)| *multiplier == filter.multiplier);
+        let key = (filter.multiplier, filter.joined);
+        let of_filter = self.of_panels.iter().find(|(of, _)| *of == key);
         let (_, lists) = of_filter.expect("made for all filters");
         lists.get(filter.panel_columns(group, panel))
     }

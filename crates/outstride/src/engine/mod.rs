@@ -17,6 +17,7 @@ mod cost;
 mod fill;
 mod filters;
 mod finish;
+mod groups;
 mod lane;
 mod lattice;
 mod pack;

@@ -1,5 +1,7 @@
 //! Which path runs a problem, cut into which tasks.
 
+use std::borrow::Cow;
+
 use outstride_kernels::{KernelName, Real, settle};
 use outstride_spec::{DType, Geometry};
 
@@ -57,23 +59,28 @@ impl Strategy {
         threads: usize,
     ) -> Self {
         let last = &axes[axes.len() - 1];
-        let (filter, for_tiles) = (&filters.own, filters.of(Path::Tile));
+        let filter = &filters.own;
+        let (for_panels, for_tiles) = (filters.of(Path::Panel), filters.of(Path::Tile));
         let dense = filter.is_dense();
         let by_vectors = if dense {
-            Ok(PanelPlan::new(axes, filter, strides))
+            Ok(PanelPlan::new(axes, for_panels, strides))
         } else {
             Err("a depthwise filter has no panels")
         };
+        // Of a filter with other panels there is another plan.
+        let plan_of = |plan, of: &PackedFilter<T>| match std::ptr::eq(for_panels, of) {
+            true => Cow::Borrowed(plan),
+            false => Cow::Owned(PanelPlan::new(axes, of, strides)),
+        };
         let by_tiles = match (&by_vectors, &for_tiles.matrix) {
-            (Ok(plan), Ok(_)) if std::ptr::eq(filter, for_tiles) => Ok(plan.by_tiles(axes, filter)),
-            (Ok(_), Ok(_)) => Ok(PanelPlan::new(axes, for_tiles, strides).by_tiles(axes, for_tiles)),
+            (Ok(plan), Ok(_)) => Ok(plan_of(plan, for_tiles).by_tiles(axes, for_tiles)),
             (_, Err(reason)) | (Err(reason), _) => Err(*reason),
         };
         let by_winograd = match (&by_vectors, &filter.winograd) {
-            (Ok(plan), Ok(weights)) => Ok(plan.by_winograd(axes, filter, weights)),
+            (Ok(plan), Ok(weights)) => Ok(plan_of(plan, filter).by_winograd(axes, filter, weights)),
             (_, Err(reason)) | (Err(reason), _) => Err(*reason),
         };
-        let panel = estimate(&by_vectors, |plan| panel_cycles(axes, filter, strides, plan));
+        let panel = estimate(&by_vectors, |plan| panel_cycles(axes, for_panels, strides, plan));
         let tile = estimate(&by_tiles, |plan| tile_cycles(axes, for_tiles, strides, plan));
         let winograd = estimate(&by_winograd, |plan| winograd_cycles(axes, filter, strides, plan));
         let by_positions = if last.x_stride == 1 || last.input <= 1 || strides.x_channel == 1 {
@@ -112,7 +119,9 @@ impl Strategy {
         let workers = Workers { threads, turns: turns.clamp(1, Workers::MOST_TURNS) };
         let for_workers = |plan: PanelPlan| plan.for_workers(axes, filters.of(path), workers);
         let tasks = match (path, by_vectors, by_tiles, by_winograd, by_folding) {
-            (Path::Panel, Ok(plan), ..) => Tasks::Panel(for_workers(plan).with_weights_widened(axes, filter)),
+            (Path::Panel, Ok(plan), ..) => {
+                Tasks::Panel(for_workers(plan).with_weights_widened(axes, for_panels))
+            }
             (Path::Tile, _, Ok(plan), ..) => Tasks::Tile(for_workers(plan)),
             (Path::Winograd, _, _, Ok(plan), _) => Tasks::Winograd(for_workers(plan)),
             (Path::Fold, .., Ok(plan)) => Tasks::Fold(plan.for_workers(axes, filter, strides, workers)),

@@ -71,6 +71,17 @@ fn groups_of_few_channels_fill_tiles_together() {
 }
 
 #[test]
+fn groups_of_few_channels_fill_vectors_together() {
+    for isa in isas().filter(|&isa| isa >= Isa::Avx2 && isa < Isa::Vnni) {
+        let few = plan::<f32>(28, 2, 32, 128, isa);
+        assert_eq!(few.path(), Path::Panel, "{}", few.explain());
+        assert!(few.groups_at_once() > 1, "{}", few.explain());
+        let many = plan::<f32>(28, 2, 4, 128, isa);
+        assert_eq!(many.groups_at_once(), 1, "{}", many.explain());
+    }
+}
+
+#[test]
 fn far_reaching_taps_do_not_make_scratch_large() {
     let layer = Layer::of_long_rows(4000, 30, 300, 1);
     let w = vec![0.0f32; layer.geometry().filter_shape().iter().product()];
