@@ -18,7 +18,13 @@ const CYCLES_OF_A_PIXEL_GROUP: f64 = 1500.0;
 /// What a row of a panel that phases share takes to store, beyond what its elements do: of sums by vectors for every lane, and by tiles
 /// for every part that numbers are cut into.
 const CYCLES_OF_A_SHARED_LANE: f64 = 2.5;
-const CYCLES_OF_A_SHARED_PART: f64 = 25.0;
+const CYCLES_OF_A_SHARED_PART: f64 = 15.0;
+
+/// What a run of the channels of a group takes to be stored: by vectors of less than a vector, or of so many, and by tiles, which lay
+/// sums out while others are multiplied.
+const CYCLES_OF_A_SHORT_RUN: f64 = 25.0;
+const CYCLES_OF_A_RUN: f64 = 8.0;
+const CYCLES_OF_A_VECTOR_OF_A_RUN: f64 = 4.0;
 
 /// What the channels of a position, of a part, take to be put beside those of the one before.
 pub(super) const CYCLES_OF_A_NEIGHBOUR: f64 = 6.0;
@@ -55,8 +61,8 @@ fn elements(sizes: impl Iterator<Item = usize>, channels: usize) -> f64 {
 enum Stores {
     /// As runs of neighbouring elements.
     Runs,
-    /// As runs of the channels of a group, with those of other groups between them.
-    RunsOfGroups,
+    /// As runs of the channels of a group, with those of other groups between them, at so many cycles each.
+    RunsOfGroups(f64),
     /// As runs of so many phases of a channel each.
     RunsOfPhases(usize),
     /// As runs, turned around from tiles that hold them apart.
@@ -79,12 +85,10 @@ fn are_short_runs<T: Real>(filter: &PackedFilter<T>) -> bool {
 /// Cycles to store the outputs.
 fn store_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, stores: Stores) -> f64 {
     let outputs = elements(axes.iter().map(|axis| axis.output), filter.out_channels * filter.groups);
-    let vectors = filter.out_channels.div_ceil(filter.kernels.lanes());
-    let cycles_of_a_run = if are_short_runs(filter) { 25.0 } else { 8.0 + 4.0 * vectors as f64 };
     outputs
         * match stores {
             Stores::Runs => 4.0 / filter.kernels.lanes() as f64,
-            Stores::RunsOfGroups => cycles_of_a_run / filter.out_channels as f64,
+            Stores::RunsOfGroups(cycles) => cycles / filter.out_channels as f64,
             Stores::RunsOfPhases(phases) => 8.0 / phases.clamp(2, filter.kernels.lanes()) as f64,
             Stores::Turned => 0.5,
             Stores::TurnedTogether(cycles) => cycles,
@@ -152,7 +156,7 @@ pub(super) fn panel_cycles<T: Real>(
         + plan.overhead(filter)
         + CYCLES_OF_A_SHARED_LANE * filter.kernels.lanes() as f64 * plan.shared_rows(filter)
         + requantize_cycles(axes, filter, strides)
-        + around_panels(axes, filter, strides, plan, copy, weight_size, TURNING_OF_VECTORS)
+        + around_panels(axes, filter, strides, plan, &Around { copy, weight_size, ..Around::vectors(filter) })
 }
 
 pub(super) fn tile_cycles<T: Real>(
@@ -193,9 +197,12 @@ pub(super) fn tile_cycles<T: Real>(
             filter,
             strides,
             plan,
-            copy,
-            weight_size * parts as f64,
-            TURNING_OF_A_PART * parts as f64,
+            &Around {
+                copy,
+                weight_size: weight_size * parts as f64,
+                turning: TURNING_OF_A_PART * parts as f64,
+                run: CYCLES_OF_A_RUN,
+            },
         )
 }
 
@@ -224,34 +231,55 @@ pub(super) fn winograd_cycles<T: Real>(
     // there is so much to multiply.
     let from_memory = bytes / filter.groups > MOST_BYTES_OF_LAST_CACHE;
     let beside = if from_memory { 0.0 } else { (0.75 * fetched).min(compute) };
-    compute + transforms + around_panels(axes, filter, strides, plan, 0.5, 0.0, TURNING_OF_VECTORS) + fetched
-        - beside
+    let around = Around { copy: 0.5, weight_size: 0.0, ..Around::vectors(filter) };
+    compute + transforms + around_panels(axes, filter, strides, plan, &around) + fetched - beside
 }
 
-/// Cycles to copy the input, at so many per element, to fetch the weights, of such a size, and to store the outputs: phases that are
-/// turned around together at so many each.
+/// What the ways to and from the products of panels take.
+struct Around {
+    /// To copy an element of the input.
+    copy: f64,
+    /// How large weights are that are fetched, in terms of what wide ones take.
+    weight_size: f64,
+    /// To turn an output around with those of other phases.
+    turning: f64,
+    /// To store the channels of a group with those of other groups between them.
+    run: f64,
+}
+
+impl Around {
+    /// Where vectors multiply wide weights.
+    fn vectors<T: Real>(filter: &PackedFilter<T>) -> Self {
+        let vectors = filter.out_channels.div_ceil(filter.kernels.lanes());
+        let run = match are_short_runs(filter) {
+            true => CYCLES_OF_A_SHORT_RUN,
+            false => CYCLES_OF_A_RUN + CYCLES_OF_A_VECTOR_OF_A_RUN * vectors as f64,
+        };
+        Around { copy: 0.5, weight_size: 1.0, turning: TURNING_OF_VECTORS, run }
+    }
+}
+
+/// Cycles to copy the input, to fetch the weights and to store the outputs.
 fn around_panels<T: Real>(
     axes: &[EngineAxis<'_>],
     filter: &PackedFilter<T>,
     strides: &Strides,
     plan: &PanelPlan,
-    copy: f64,
-    weight_size: f64,
-    turning: f64,
+    around: &Around,
 ) -> f64 {
     let stores = match (strides.y_channel, plan.stores_planes()) {
-        (1, _) if filter.groups > 1 => Stores::RunsOfGroups,
+        (1, _) if filter.groups > 1 => Stores::RunsOfGroups(around.run),
         (1, _) => Stores::Runs,
         (_, true) if plan.turns_phases_together(filter) => {
-            Stores::TurnedTogether(turning * (FEWEST_TURNED / filter.out_channels as f64).max(1.0))
+            Stores::TurnedTogether(around.turning * (FEWEST_TURNED / filter.out_channels as f64).max(1.0))
         }
         (_, true) => Stores::Turned,
         _ if plan.stores_runs(filter) => Stores::RunsOfPhases(axes[axes.len() - 1].phases.len()),
         _ => Stores::Scattered,
     };
     let inputs = elements(axes.iter().map(|axis| axis.input), filter.in_channels * filter.groups);
-    copy * inputs
-        + weight_size * weight_cycles(axes, filter, plan.passes())
+    around.copy * inputs
+        + around.weight_size * weight_cycles(axes, filter, plan.passes())
         + store_cycles(axes, filter, stores)
         + returning_cycles(axes, filter, strides, plan)
 }
@@ -310,7 +338,7 @@ fn row_cycles<T: Real>(axes: &[EngineAxis<'_>], filter: &PackedFilter<T>, stride
     let stores = match (last.y_stride, last.stride) {
         (1, 1 | 2 | 4 | 8) => Stores::Interleaved,
         (1, _) => Stores::Gathered,
-        _ if strides.y_channel == 1 && are_short_runs(filter) => Stores::RunsOfGroups,
+        _ if strides.y_channel == 1 && are_short_runs(filter) => Stores::RunsOfGroups(CYCLES_OF_A_SHORT_RUN),
         _ if strides.y_channel == 1 => Stores::Gathered,
         _ => Stores::Scattered,
     };
