@@ -22,7 +22,7 @@ const CYCLES_OF_A_SHARED_PART: f64 = 15.0;
 
 /// What a run of the channels of a group takes to be stored: by vectors of less than a vector, or of so many, and by tiles, which lay
 /// sums out while others are multiplied.
-const CYCLES_OF_A_SHORT_RUN: f64 = 25.0;
+pub(super) const CYCLES_OF_A_SHORT_RUN: f64 = 25.0;
 const CYCLES_OF_A_RUN: f64 = 8.0;
 const CYCLES_OF_A_VECTOR_OF_A_RUN: f64 = 4.0;
 
@@ -30,11 +30,11 @@ const CYCLES_OF_A_VECTOR_OF_A_RUN: f64 = 4.0;
 pub(super) const CYCLES_OF_A_NEIGHBOUR: f64 = 6.0;
 
 /// What a sum of such a panel takes to be turned around for a channels-first output, likewise.
-const TURNING_OF_VECTORS: f64 = 2.0;
+pub(super) const TURNING_OF_VECTORS: f64 = 2.0;
 const TURNING_OF_A_PART: f64 = 2.0 / 3.0;
 
 /// Fewer channels than that take as long to be turned around.
-const FEWEST_TURNED: f64 = 6.0;
+pub(super) const FEWEST_TURNED: f64 = 6.0;
 
 /// What weights of 16 bits take to fetch and to widen, in terms of what wide ones take.
 const NARROW_SIZE: f64 = 0.6;

@@ -35,12 +35,12 @@ impl<T: Real> Filters<T> {
     ) -> Result<Self, Error> {
         let form = Form::new(call, kernels.lanes(), Multiplier::Vectors);
         let own = PackedFilter::new(call, (Multiplier::Vectors, form), filter, bias, kernels, limits)?;
-        let joined = groups::for_vectors(call, kernels.lanes()).and_then(|(groups, form)| {
+        let for_panels = groups::for_vectors(call, kernels.lanes()).and_then(|(groups, form)| {
             let call = FilterCall { groups, ..call.clone() };
             // Without memory for them, groups are left apart.
             PackedFilter::new(&call, (Multiplier::Vectors, form), filter, bias, kernels, limits).ok()
         });
-        Ok(Filters { own, for_panels: joined, for_tiles: None })
+        Ok(Filters { own, for_panels, for_tiles: None })
     }
 
     /// Lays the weights out in the order of matrix tiles, too, where those can compute with them, given once more the filter that

@@ -2,6 +2,7 @@
 
 use outstride_spec::FilterCall;
 
+use super::cost::{CYCLES_OF_A_SHORT_RUN, FEWEST_TURNED, TURNING_OF_VECTORS};
 use super::panel::Grain;
 use super::panels::{Form, Multiplier, Panel, Segment, is_depthwise};
 
@@ -12,13 +13,8 @@ const CYCLES_OF_A_NARROW_VECTOR: f64 = 0.7;
 /// What it takes to begin with a tap of a panel, shared by the positions of a tile.
 const CYCLES_OF_A_TAP: f64 = 5.0;
 
-/// What it takes to store the outputs of a phase channels last: less than a vector, with those of other groups beside them, or more.
-const CYCLES_OF_A_SHORT_RUN: f64 = 25.0;
-const CYCLES_OF_A_RUN: f64 = 5.0;
-
-/// What it takes to turn one of them around for planes, and the fewest that this takes as long for.
-const CYCLES_OF_A_TURN: f64 = 2.0;
-const FEWEST_TURNED: usize = 6;
+/// What it takes to store the outputs of a phase channels last, of a vector or more.
+const CYCLES_OF_A_LONG_RUN: f64 = 5.0;
 
 /// How many groups there are for tiles, and their panels: as many joined as fill a row of inputs, if that takes no more products.
 pub(super) fn for_tiles(call: &FilterCall, lanes: usize, grain: Grain) -> (usize, Form) {
@@ -60,8 +56,8 @@ fn cycles_of_a_position(call: &FilterCall, lanes: usize, groups: usize, form: &F
     let (in_channels, out_channels) = (call.in_channels / groups, call.out_channels / groups);
     let stored = |segment: &Segment| match (call.channels_last, groups > 1 && out_channels < lanes) {
         (true, true) => CYCLES_OF_A_SHORT_RUN,
-        (true, false) => CYCLES_OF_A_RUN,
-        (false, _) => CYCLES_OF_A_TURN * segment.channels.max(FEWEST_TURNED) as f64,
+        (true, false) => CYCLES_OF_A_LONG_RUN,
+        (false, _) => TURNING_OF_VECTORS * FEWEST_TURNED.max(segment.channels as f64),
     };
     let of_panel = |panel: &Panel| {
         let of_vector = if panel.vectors > 1 { CYCLES_OF_A_VECTOR } else { CYCLES_OF_A_NARROW_VECTOR };

@@ -105,7 +105,7 @@ impl Plan {
         &self.lattices
     }
 
-    /// How many groups are computed as if they were one, where each has too few channels to fill matrix tiles.
+    /// How many groups are computed as if they were one, where each has too few channels to fill matrix tiles or vectors.
     pub fn groups_at_once(&self) -> usize {
         self.groups_at_once
     }
