@@ -51,7 +51,7 @@ pub use panel::{
     Fetch, MAX_ROWS, PanelKernels, PanelRows, PanelSums, PanelTap, PanelTile, RowPointers, TilePanel,
     fetched_by_tap, lines_fetched_by_tap,
 };
-pub use pixel::{LinesAhead, MAX_COLUMNS, PixelTap, PixelTiles};
+pub use pixel::{LinesAhead, MAX_COLUMNS, MOST_LINES_AHEAD, PixelTap, PixelTiles};
 pub use quantize::{ByteOutput, Requantization, UNBOUNDED};
 pub use simd::Scalar;
 pub use storage::{Output, OutputRows, Source, Storage, Stored, settle};

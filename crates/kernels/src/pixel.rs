@@ -5,7 +5,7 @@
 //! tile[column][position] = bias[column] + Σ over channels, taps  x(tap)[channel][position] · weights(tap)[channel][column]
 //! ```
 
-use crate::fetch::fetch_near;
+use crate::fetch::{fetch, fetch_near};
 use crate::simd::{Scalar, Simd};
 use crate::storage::LINE;
 
@@ -60,13 +60,54 @@ pub struct LinesAhead {
     pub first: *const u8,
     /// From channel to channel, in bytes.
     pub step: isize,
-    /// How many of each channel, one behind the other.
+    /// How many of each channel, one behind the other: at most [`MOST_LINES_AHEAD`].
     pub lines: usize,
 }
+
+/// The most lines that are brought near with a channel.
+pub const MOST_LINES_AHEAD: usize = 2;
 
 impl LinesAhead {
     /// None at all.
     pub const NONE: LinesAhead = LinesAhead { first: std::ptr::null(), step: 0, lines: 0 };
+}
+
+/// The way through the channels of a tap. Steps are in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ChannelWalk<T> {
+    pub(crate) input: *const T,
+    pub(crate) input_step: isize,
+    pub(crate) weights: *const T,
+    pub(crate) weight_step: isize,
+    /// Two lines are brought near with every channel, the second so far behind the first.
+    pub(crate) ahead: *const u8,
+    pub(crate) second: isize,
+    pub(crate) ahead_step: isize,
+    /// Where inputs are copied to, side by side; null if nowhere.
+    pub(crate) copy: *mut T,
+    pub(crate) channels: usize,
+}
+
+impl<T> ChannelWalk<T> {
+    /// Through all channels of tiles, from an input and weights on.
+    fn new(tiles: &PixelTiles<'_, T>, input: *const T, weights: *const T) -> Self {
+        // Lines are brought near even if none are to be: weights that are near, as asking takes less than deciding.
+        let (ahead, ahead_step) = match tiles.ahead.lines {
+            0 => (weights.cast(), 0),
+            _ => (tiles.ahead.first, tiles.ahead.step),
+        };
+        ChannelWalk {
+            input,
+            input_step: (tiles.channel_stride * size_of::<T>()) as isize,
+            weights,
+            weight_step: (tiles.weight_stride * size_of::<T>()) as isize,
+            ahead,
+            second: if tiles.ahead.lines > 1 { LINE as isize } else { 0 },
+            ahead_step,
+            copy: tiles.copy,
+            channels: tiles.channels,
+        }
+    }
 }
 
 /// Computes the tiles into `out`, `[column][position]`. Returns whether every sum was finite.
@@ -97,11 +138,10 @@ pub(crate) unsafe fn pixel<S: Simd, const COLUMNS: usize, const VECTORS: usize>(
                 [tap] if tap.feeds == all && !tap.leads => {
                     let (input, weights) =
                         (input.wrapping_offset(tap.input), weights.wrapping_add(tap.weights));
-                    if tiles.copy.is_null() {
-                        accumulate_channels::<S, COLUMNS, VECTORS, false>(&mut sums, tiles, input, weights);
-                    } else {
-                        accumulate_channels::<S, COLUMNS, VECTORS, true>(&mut sums, tiles, input, weights);
-                    }
+                    accumulate_channels::<S, COLUMNS, VECTORS>(
+                        &mut sums,
+                        &ChannelWalk::new(tiles, input, weights),
+                    );
                     (&[][..], tiles.channels)
                 }
                 taps => (taps, 0),
@@ -136,42 +176,36 @@ pub(crate) unsafe fn pixel<S: Simd, const COLUMNS: usize, const VECTORS: usize>(
     }
 }
 
-/// All channels of the only tap, from an input and weights on.
+/// All channels of the only tap.
 ///
 /// # Safety
 ///
 /// As [`pixel`].
 #[inline(always)]
-unsafe fn accumulate_channels<S: Simd, const COLUMNS: usize, const VECTORS: usize, const COPIES: bool>(
+unsafe fn accumulate_channels<S: Simd, const COLUMNS: usize, const VECTORS: usize>(
     sums: &mut [[S::Vector; VECTORS]; COLUMNS],
-    tiles: &PixelTiles<'_, S::Scalar>,
-    mut input: *const S::Scalar,
-    mut weights: *const S::Scalar,
+    walk: &ChannelWalk<S::Scalar>,
 ) {
-    // One line a channel is brought near even if none is to be: weights that are near, as asking takes less than deciding.
-    let (mut ahead, step) = match tiles.ahead.lines {
-        0 => (weights.cast(), 0),
-        _ => (tiles.ahead.first, tiles.ahead.step),
-    };
-    let mut copy = tiles.copy;
-    for _ in 0..tiles.channels {
-        fetch_near(ahead, 1);
-        for line in 1..tiles.ahead.lines {
-            fetch_near(ahead.wrapping_add(line * LINE), 1);
+    // SAFETY: the caller vouches for the instruction set, inputs and weights.
+    unsafe {
+        if S::accumulate_channels(sums, walk) {
+            return;
         }
-        ahead = ahead.wrapping_offset(step);
-        // SAFETY: the caller vouches for the instruction set, inputs, weights and the copy.
-        unsafe {
-            if COPIES {
+        let ChannelWalk { mut input, mut weights, mut ahead, mut copy, .. } = *walk;
+        for _ in 0..walk.channels {
+            fetch(ahead);
+            fetch(ahead.wrapping_offset(walk.second));
+            if !walk.copy.is_null() {
                 for vector in 0..VECTORS {
                     S::store(copy.add(vector * S::LANES), S::load(input.add(vector * S::LANES)));
                 }
                 copy = copy.wrapping_add(VECTORS * S::LANES);
             }
             accumulate::<S, COLUMNS, VECTORS>(sums, input, weights);
+            input = input.wrapping_byte_offset(walk.input_step);
+            weights = weights.wrapping_byte_offset(walk.weight_step);
+            ahead = ahead.wrapping_offset(walk.ahead_step);
         }
-        input = input.wrapping_add(tiles.channel_stride);
-        weights = weights.wrapping_add(tiles.weight_stride);
     }
 }
 

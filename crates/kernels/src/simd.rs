@@ -4,6 +4,7 @@
 use bytemuck::Zeroable;
 
 use crate::panel::{OutputsAhead, PAIR_ROWS, PairSums, RowPointers};
+use crate::pixel::ChannelWalk;
 
 /// A scalar the kernels compute in.
 pub trait Scalar:
@@ -185,5 +186,15 @@ pub(crate) trait Simd: Copy + 'static {
         _channels: usize,
     ) {
         unreachable!("there is no such loop")
+    }
+
+    /// Adds the products of all channels to the sums of a pixel tile, if the instruction set has a loop of its own for tiles of that
+    /// shape. Returns whether it has.
+    #[inline(always)]
+    unsafe fn accumulate_channels<const COLUMNS: usize, const VECTORS: usize>(
+        _sums: &mut [[Self::Vector; VECTORS]; COLUMNS],
+        _walk: &ChannelWalk<Self::Scalar>,
+    ) -> bool {
+        false
     }
 }

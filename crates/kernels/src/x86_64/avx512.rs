@@ -3,6 +3,7 @@
 use std::arch::x86_64::*;
 
 use super::panel_loop::{accumulate_pair, accumulate_panel};
+use crate::pixel::ChannelWalk;
 use crate::simd::Simd;
 use crate::storage::convert_itself;
 
@@ -143,6 +144,15 @@ impl Simd for Avx512F32 {
 
     accumulate_panel!(avx512::[accumulate_narrow_f32, accumulate_f32], f32, __m512);
     accumulate_pair!(avx512_pair::accumulate_f32, f32, __m512);
+
+    #[inline(always)]
+    unsafe fn accumulate_channels<const COLUMNS: usize, const VECTORS: usize>(
+        sums: &mut [[__m512; VECTORS]; COLUMNS],
+        walk: &ChannelWalk<f32>,
+    ) -> bool {
+        // SAFETY: handed on from the caller.
+        unsafe { super::pixel_loop::accumulate_f32(sums, walk) }
+    }
 }
 
 /// 8 lanes of f64.
@@ -283,6 +293,15 @@ impl Simd for Avx512F64 {
 
     accumulate_panel!(avx512::[accumulate_narrow_f64, accumulate_f64], f64, __m512d);
     accumulate_pair!(avx512_pair::accumulate_f64, f64, __m512d);
+
+    #[inline(always)]
+    unsafe fn accumulate_channels<const COLUMNS: usize, const VECTORS: usize>(
+        sums: &mut [[__m512d; VECTORS]; COLUMNS],
+        walk: &ChannelWalk<f64>,
+    ) -> bool {
+        // SAFETY: handed on from the caller.
+        unsafe { super::pixel_loop::accumulate_f64(sums, walk) }
+    }
 }
 
 convert_itself! {

@@ -8,4 +8,5 @@ mod bytes;
 mod finish;
 mod halves;
 mod panel_loop;
+mod pixel_loop;
 pub(crate) mod vnni;

@@ -4,6 +4,7 @@
 mod fold;
 mod interleave;
 mod pieces;
+mod pixel;
 mod quantize;
 mod transpose;
 mod winograd;

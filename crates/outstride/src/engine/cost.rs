@@ -313,12 +313,18 @@ pub(super) fn pixel_cycles<T: Real>(
 ) -> f64 {
     let last = &axes[axes.len() - 1];
     let inputs = elements(axes.iter().map(|axis| axis.input), filter.in_channels * filter.groups);
-    let copy = inputs * if last.x_stride == 1 { 0.2 } else { 0.6 };
+    // Rows of a few channels at a time, which no prefetcher follows if they come from far away.
+    let are_far = inputs * size_of::<T>() as f64 > 2.0 * CACHED_BYTES as f64;
+    let copy = match last.x_stride {
+        1 if are_far => 0.8,
+        1 => 0.2,
+        _ => 0.6,
+    };
     let plan = PixelPlan::new(axes, filter, Workers::ALONE);
     // Each pass reads a panel's lines once per block of its columns.
     plan.cycles(axes, filter)
         + CYCLES_OF_A_PIXEL_GROUP * filter.groups as f64
-        + copy
+        + copy * inputs
         + 3.0 * weight_cycles(axes, filter, plan.passes())
         + row_cycles(axes, filter, strides)
 }

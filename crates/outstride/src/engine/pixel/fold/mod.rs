@@ -40,9 +40,10 @@ const CYCLES_OF_A_ROW: f64 = 80.0;
 const CYCLES_OF_A_TASK: f64 = 5000.0;
 const CYCLES_OF_A_WEIGHT_BYTE: f64 = 0.25;
 
-/// The share of two multiply-adds a cycle that is reached, and by portable kernels.
-const MULTIPLY_SHARE: f64 = 0.93;
-const PORTABLE_SHARE: f64 = 0.4;
+/// What multiply-adds take, in terms of two a cycle: as for panels, less by the loops of AVX-512, and more by portable kernels.
+const CYCLES_OF_A_PAIR: f64 = 1.07;
+const CYCLES_OF_A_PAIR_BY_AVX512: f64 = 0.93;
+const CYCLES_OF_A_PAIR_PORTABLE: f64 = 2.5;
 
 /// How a problem is cut into tasks.
 #[derive(Debug)]
@@ -150,12 +151,15 @@ impl FoldPlan {
         let columns = (weights.elements * filter.out_channels) as f64;
         let copied = vectors * (filter.in_channels * self.parts(filter)) as f64;
         let products = vectors * columns;
-        let share =
-            if filter.kernels.vector_isa() == Isa::Portable { PORTABLE_SHARE } else { MULTIPLY_SHARE };
+        let of_a_pair = match filter.kernels.vector_isa() {
+            Isa::Portable => CYCLES_OF_A_PAIR_PORTABLE,
+            Isa::Avx2 => CYCLES_OF_A_PAIR,
+            _ => CYCLES_OF_A_PAIR_BY_AVX512,
+        };
         let outer: f64 = outer.iter().map(|axis| axis.output as f64).product();
         let rows = outer * (last.phases.len() * filter.groups * filter.out_channels) as f64;
         CYCLES_OF_A_COPY * copied
-            + products * (filter.in_channels as f64 / 2.0 / share + CYCLES_OF_A_PRODUCT)
+            + products * (filter.in_channels as f64 / 2.0 * of_a_pair + CYCLES_OF_A_PRODUCT)
             + CYCLES_OF_A_ROW * rows
             + CYCLES_OF_A_TASK * self.tasks(filter) as f64
             + CYCLES_OF_A_WEIGHT_BYTE * weights.bytes() as f64

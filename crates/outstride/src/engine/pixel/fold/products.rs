@@ -2,10 +2,9 @@
 
 use std::ops::Range;
 
-use outstride_kernels::{LinesAhead, PixelTap, PixelTiles, Real, Runs};
+use outstride_kernels::{LinesAhead, MOST_LINES_AHEAD, PixelTap, PixelTiles, Real, Runs};
 
 use super::super::super::axis::{EngineAxis, Span, follows};
-use super::super::super::cost::SHARING_BYTES;
 use super::super::super::problem::Problem;
 use super::super::chunk::vectors_for;
 use crate::aligned::LINE;
@@ -106,8 +105,6 @@ impl Places {
         let mut distances = Vec::new();
         let blocks = weights.blocks(group, out_channels.clone()).count();
         let channel_bytes = problem.x_channel_stride * problem.x.element_bytes() as isize;
-        // Then those that were brought near have left again.
-        let share_sets = channel_bytes.unsigned_abs().is_multiple_of(SHARING_BYTES);
         for (from, place) in self.runs(&problem.axes) {
             let from = problem.x_group(group) as isize + from;
             let mut first = 0;
@@ -118,7 +115,7 @@ impl Places {
                 let tile = &mut tile[..channels * width];
                 let from = from + first as isize * step;
                 // Whole vectors that lie side by side are copied while the first block multiplies them.
-                let in_place = problem.x.as_computed().filter(|_| step == 1 && len == width && !share_sets);
+                let in_place = problem.x.as_computed().filter(|_| step == 1 && len == width);
                 if in_place.is_none() {
                     copy_inputs(problem, from, len, tile, &mut distances);
                 }
@@ -133,7 +130,7 @@ impl Places {
                     let ahead = LinesAhead {
                         first: problem.x.pointer(next as usize).wrapping_add(share(number) * LINE),
                         step: channel_bytes,
-                        lines: share(number + 1) - share(number),
+                        lines: (share(number + 1) - share(number)).min(MOST_LINES_AHEAD),
                     };
                     let feeds = (1 << columns) - 1;
                     let in_place = in_place.filter(|_| number == 0);
