@@ -31,7 +31,10 @@ pub(super) fn beyond<T: Real>(kernels: &Kernels<T>) -> usize {
 /// made.
 pub(super) fn most_bytes_of_lists(block: &Block, rows: usize) -> usize {
     let taps: usize = block.lines.iter().map(|line| line.taps.len()).sum();
-    2 * (taps * (size_of::<PixelTap>() + size_of::<usize>()) + Targets::bytes(&block.outputs, rows))
+    let windows: usize = block.lines.iter().map(|line| line.deltas.len()).sum();
+    2 * (taps * (size_of::<PixelTap>() + size_of::<usize>())
+        + windows * size_of::<Range<usize>>()
+        + Targets::bytes(&block.outputs, rows))
 }
 
 /// Computes and stores the blocks of a task.
@@ -47,8 +50,10 @@ pub(super) struct Worker<'a, T: Real> {
     /// The taps of all lines that meet the input, each with its number in its line.
     taps: Vec<PixelTap>,
     numbers: Vec<usize>,
-    /// Per line, its part of these.
+    /// Per line, its part of these; none if they are to be collected.
     of_lines: Vec<Range<usize>>,
+    /// Per line and axis, the deltas that these have. Most chunks have those of the one before.
+    windows: Vec<Range<usize>>,
     targets: Targets,
 }
 
@@ -69,6 +74,7 @@ impl<'a, T: Real> Worker<'a, T> {
             taps: Vec::new(),
             numbers: Vec::new(),
             of_lines: Vec::new(),
+            windows: Vec::new(),
             targets: Targets::default(),
         }
     }
@@ -77,18 +83,22 @@ impl<'a, T: Real> Worker<'a, T> {
     pub(super) fn block(&mut self, block: &Block, spans: &[Span], chunk: Chunk) {
         let positions = block.outputs.positions(&self.problem.axes);
         let spans: Vec<Span> = positions.iter().zip(spans).map(|(a, b)| a.intersect(b)).collect();
+        self.windows.clear();
+        self.of_lines.clear();
         chunk.each(&spans, |at| self.chunk(block, at));
     }
 
     /// Computes and stores the outputs of a block at the positions of a chunk, for all groups.
     fn chunk(&mut self, block: &Block, spans: &[Span]) {
-        self.taps.clear();
-        self.numbers.clear();
-        self.of_lines.clear();
-        for line in &block.lines {
-            let first = self.taps.len();
-            self.collect_taps(line, spans);
-            self.of_lines.push(first..self.taps.len());
+        self.find_windows(block, spans);
+        if self.of_lines.is_empty() {
+            self.taps.clear();
+            self.numbers.clear();
+            for (number, line) in block.lines.iter().enumerate() {
+                let first = self.taps.len();
+                self.collect_taps(line, number * spans.len()..(number + 1) * spans.len());
+                self.of_lines.push(first..self.taps.len());
+            }
         }
         self.targets.find(self.problem, &block.outputs, spans);
         let rows = spans[spans.len() - 2].count;
@@ -105,13 +115,23 @@ impl<'a, T: Real> Worker<'a, T> {
         }
     }
 
-    /// Collects the taps of a line that meet the input at any position of a chunk.
-    fn collect_taps(&mut self, line: &Line, spans: &[Span]) {
-        let meeting_of_axis = |(axis, span): (usize, &Span)| {
-            let inside = self.problem.axes[axis].whole_input();
-            meeting(&line.deltas[axis], *span, inside)
-        };
-        let windows: Vec<Range<usize>> = spans.iter().enumerate().map(meeting_of_axis).collect();
+    /// Finds which taps of each line meet the input at any position of a chunk, and forgets those that are collected if they were others.
+    fn find_windows(&mut self, block: &Block, spans: &[Span]) {
+        let axes = &self.problem.axes;
+        let of_axes = block.lines.iter().flat_map(|line| line.deltas.iter().zip(spans).zip(axes));
+        for (index, ((deltas, span), axis)) in of_axes.enumerate() {
+            let window = meeting(deltas, *span, axis.whole_input());
+            if self.windows.get(index) != Some(&window) {
+                self.of_lines.clear();
+                self.windows.truncate(index);
+                self.windows.push(window);
+            }
+        }
+    }
+
+    /// Collects the taps of a line that meet the input, given which windows are its own.
+    fn collect_taps(&mut self, line: &Line, windows: Range<usize>) {
+        let windows = &self.windows[windows];
         let combinations: usize = windows.iter().map(Range::len).product();
         let mut deltas = vec![0; windows.len()];
         let first = self.taps.len();

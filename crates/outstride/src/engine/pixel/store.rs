@@ -2,7 +2,7 @@
 
 use outstride_kernels::Real;
 
-use super::super::axis::Span;
+use super::super::axis::{EngineAxis, Span};
 use super::super::problem::Problem;
 use super::outputs::{Outputs, Run};
 
@@ -17,6 +17,8 @@ pub(super) struct Targets {
     turns: Vec<usize>,
     /// Of every phase of every run; of a run, by their first outputs.
     strips: Vec<Strip>,
+    /// Which outputs the last two are of, and at which positions of a row: neighbouring rows have the same ones.
+    along: Option<(*const Outputs, Span)>,
 }
 
 /// The positions of a row at which a phase has outputs.
@@ -64,7 +66,15 @@ impl Targets {
                 self.of_rows.push(target);
             }
         }
-        let (of, along) = (&problem.axes[last], spans[last]);
+        let this = Some((std::ptr::from_ref(outputs), spans[last]));
+        if self.along != this {
+            self.along = this;
+            self.find_along(&problem.axes[last], outputs, spans[last]);
+        }
+    }
+
+    /// The same along the last axis.
+    fn find_along(&mut self, of: &EngineAxis<'_>, outputs: &Outputs, along: Span) {
         let step = of.stride as isize * of.y_stride;
         let lane = |position: i64| (position - along.first).clamp(0, along.count as i64) as usize;
         self.turns.clear();
