@@ -188,7 +188,12 @@ unsafe fn accumulate_channels<S: Simd, const COLUMNS: usize, const VECTORS: usiz
 ) {
     // SAFETY: the caller vouches for the instruction set, inputs and weights.
     unsafe {
-        if S::accumulate_channels(sums, walk) {
+        let is_done = S::accumulate_channels(sums, walk);
+        debug_assert_eq!(
+            is_done,
+            S::CHANNEL_LOOPS.iter().any(|&(of, least)| of == VECTORS && COLUMNS >= least)
+        );
+        if is_done {
             return;
         }
         let ChannelWalk { mut input, mut weights, mut ahead, mut copy, .. } = *walk;
@@ -279,4 +284,6 @@ pub(crate) type PixelKernel<T> = unsafe fn(&PixelTiles<'_, T>, &mut [T]) -> bool
 pub(crate) struct PixelKernels<T: Scalar> {
     /// Falling numbers of vectors, each with its kernels of 1, 2, … columns.
     pub(crate) by_vectors: &'static [(usize, &'static [PixelKernel<T>])],
+    /// The shapes with a loop of their own for a single tap: so many vectors, by at least so many columns.
+    pub(crate) loops: &'static [(usize, usize)],
 }

@@ -188,6 +188,9 @@ pub(crate) trait Simd: Copy + 'static {
         unreachable!("there is no such loop")
     }
 
+    /// The shapes of pixel tiles that it has a loop of its own for: so many vectors, by at least so many columns.
+    const CHANNEL_LOOPS: &[(usize, usize)] = &[];
+
     /// Adds the products of all channels to the sums of a pixel tile, if the instruction set has a loop of its own for tiles of that
     /// shape. Returns whether it has.
     #[inline(always)]

@@ -146,6 +146,12 @@ impl<T: Real> Kernels<T> {
         self.pixel.by_vectors.iter().map(|&(vectors, kernels)| (kernels.len(), vectors))
     }
 
+    /// Whether pixel tiles of some shape, with a single tap, multiply by what the compiler made, while others have a loop written by hand.
+    pub fn lacks_pixel_loop(&self, columns: usize, vectors: usize) -> bool {
+        let loops = self.pixel.loops;
+        !loops.is_empty() && !loops.iter().any(|&(of, fewest)| of == vectors && columns >= fewest)
+    }
+
     /// Computes pixel tiles of `columns` by `vectors` vectors into `out`, `[column][position]`. Returns whether every sum was
     /// finite.
     ///
@@ -425,6 +431,7 @@ macro_rules! kernels_of {
             matrix: None,
             pixel: PixelKernels {
                 by_vectors: &[$(($vectors, &[$(pixel_kernel::<$columns, $vectors>),*])),*],
+                loops: <$simd as crate::simd::Simd>::CHANNEL_LOOPS,
             },
             lane: lane_kernel,
             fold: fold_kernel,

@@ -145,6 +145,8 @@ impl Simd for Avx512F32 {
     accumulate_panel!(avx512::[accumulate_narrow_f32, accumulate_f32], f32, __m512);
     accumulate_pair!(avx512_pair::accumulate_f32, f32, __m512);
 
+    const CHANNEL_LOOPS: &[(usize, usize)] = super::pixel_loop::SHAPES;
+
     #[inline(always)]
     unsafe fn accumulate_channels<const COLUMNS: usize, const VECTORS: usize>(
         sums: &mut [[__m512; VECTORS]; COLUMNS],
@@ -293,6 +295,8 @@ impl Simd for Avx512F64 {
 
     accumulate_panel!(avx512::[accumulate_narrow_f64, accumulate_f64], f64, __m512d);
     accumulate_pair!(avx512_pair::accumulate_f64, f64, __m512d);
+
+    const CHANNEL_LOOPS: &[(usize, usize)] = super::pixel_loop::SHAPES;
 
     #[inline(always)]
     unsafe fn accumulate_channels<const COLUMNS: usize, const VECTORS: usize>(

@@ -15,6 +15,9 @@ use std::arch::x86_64::{__m512, __m512d};
 
 use crate::pixel::ChannelWalk;
 
+/// The shapes of tiles that there are loops for: so many vectors, by at least so many columns.
+pub(crate) const SHAPES: &[(usize, usize)] = &[(2, 7), (3, 5)];
+
 /// One column of a channel: its number, how its weight comes to the multiply-adds, and the registers of the inputs and the sums.
 #[rustfmt::skip]
 macro_rules! of_column {
