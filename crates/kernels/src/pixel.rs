@@ -176,6 +176,11 @@ pub(crate) unsafe fn pixel<S: Simd, const COLUMNS: usize, const VECTORS: usize>(
     }
 }
 
+/// Whether a shape is among those with a loop of their own: so many vectors, by at least so many columns.
+pub(crate) fn has_loop(loops: &[(usize, usize)], columns: usize, vectors: usize) -> bool {
+    loops.iter().any(|&(of, fewest)| of == vectors && columns >= fewest)
+}
+
 /// All channels of the only tap.
 ///
 /// # Safety
@@ -189,10 +194,7 @@ unsafe fn accumulate_channels<S: Simd, const COLUMNS: usize, const VECTORS: usiz
     // SAFETY: the caller vouches for the instruction set, inputs and weights.
     unsafe {
         let is_done = S::accumulate_channels(sums, walk);
-        debug_assert_eq!(
-            is_done,
-            S::CHANNEL_LOOPS.iter().any(|&(of, least)| of == VECTORS && COLUMNS >= least)
-        );
+        debug_assert_eq!(is_done, has_loop(S::CHANNEL_LOOPS, COLUMNS, VECTORS));
         if is_done {
             return;
         }

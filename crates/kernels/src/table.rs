@@ -11,7 +11,7 @@ use crate::lane::{LaneKernel, LaneTile, lane};
 use crate::matrix::{MatrixKernels, MatrixSession, PARTS, Pieces};
 use crate::panel::{PanelKernels, panels_of};
 use crate::peak::{self, Probes};
-use crate::pixel::{PixelKernels, PixelTiles, pixel};
+use crate::pixel::{PixelKernels, PixelTiles, has_loop, pixel};
 use crate::portable::Portable;
 use crate::quantize::{Requantization, requantize};
 use crate::simd::Scalar;
@@ -149,7 +149,7 @@ impl<T: Real> Kernels<T> {
     /// Whether pixel tiles of some shape, with a single tap, multiply by what the compiler made, while others have a loop written by hand.
     pub fn lacks_pixel_loop(&self, columns: usize, vectors: usize) -> bool {
         let loops = self.pixel.loops;
-        !loops.is_empty() && !loops.iter().any(|&(of, fewest)| of == vectors && columns >= fewest)
+        !loops.is_empty() && !has_loop(loops, columns, vectors)
     }
 
     /// Computes pixel tiles of `columns` by `vectors` vectors into `out`, `[column][position]`. Returns whether every sum was

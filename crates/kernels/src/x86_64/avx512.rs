@@ -3,7 +3,7 @@
 use std::arch::x86_64::*;
 
 use super::panel_loop::{accumulate_pair, accumulate_panel};
-use crate::pixel::ChannelWalk;
+use super::pixel_loop::accumulate_channels;
 use crate::simd::Simd;
 use crate::storage::convert_itself;
 
@@ -144,17 +144,7 @@ impl Simd for Avx512F32 {
 
     accumulate_panel!(avx512::[accumulate_narrow_f32, accumulate_f32], f32, __m512);
     accumulate_pair!(avx512_pair::accumulate_f32, f32, __m512);
-
-    const CHANNEL_LOOPS: &[(usize, usize)] = super::pixel_loop::SHAPES;
-
-    #[inline(always)]
-    unsafe fn accumulate_channels<const COLUMNS: usize, const VECTORS: usize>(
-        sums: &mut [[__m512; VECTORS]; COLUMNS],
-        walk: &ChannelWalk<f32>,
-    ) -> bool {
-        // SAFETY: handed on from the caller.
-        unsafe { super::pixel_loop::accumulate_f32(sums, walk) }
-    }
+    accumulate_channels!(accumulate_f32, f32, __m512);
 }
 
 /// 8 lanes of f64.
@@ -295,17 +285,7 @@ impl Simd for Avx512F64 {
 
     accumulate_panel!(avx512::[accumulate_narrow_f64, accumulate_f64], f64, __m512d);
     accumulate_pair!(avx512_pair::accumulate_f64, f64, __m512d);
-
-    const CHANNEL_LOOPS: &[(usize, usize)] = super::pixel_loop::SHAPES;
-
-    #[inline(always)]
-    unsafe fn accumulate_channels<const COLUMNS: usize, const VECTORS: usize>(
-        sums: &mut [[__m512d; VECTORS]; COLUMNS],
-        walk: &ChannelWalk<f64>,
-    ) -> bool {
-        // SAFETY: handed on from the caller.
-        unsafe { super::pixel_loop::accumulate_f64(sums, walk) }
-    }
+    accumulate_channels!(accumulate_f64, f64, __m512d);
 }
 
 convert_itself! {

@@ -193,3 +193,20 @@ macro_rules! accumulate {
 
 accumulate!(accumulate_f32, f32, __m512, ("vbroadcastss", "vfmadd231ps", "dword", 4, "1to16"));
 accumulate!(accumulate_f64, f64, __m512d, ("vbroadcastsd", "vfmadd231pd", "qword", 8, "1to8"));
+
+/// What [`Simd`](crate::simd::Simd) says of these loops, for one type.
+macro_rules! accumulate_channels {
+    ($accumulate:ident, $scalar:ty, $vector:ty) => {
+        const CHANNEL_LOOPS: &[(usize, usize)] = super::pixel_loop::SHAPES;
+
+        #[inline(always)]
+        unsafe fn accumulate_channels<const COLUMNS: usize, const VECTORS: usize>(
+            sums: &mut [[$vector; VECTORS]; COLUMNS],
+            walk: &crate::pixel::ChannelWalk<$scalar>,
+        ) -> bool {
+            // SAFETY: handed on from the caller.
+            unsafe { super::pixel_loop::$accumulate(sums, walk) }
+        }
+    };
+}
+pub(super) use accumulate_channels;
