@@ -2,7 +2,7 @@
 
 use super::channels::accumulate_tap;
 use super::rows::{fetch_rows, write};
-use super::sums::{add_bias, keep, loaded, zeros};
+use super::sums::{add_bias, begin, join, keep};
 use super::{PanelRows, PanelSums, PanelTile, RowPointers, TilePanel, to_fetch};
 use crate::storage::Convert;
 
@@ -28,8 +28,7 @@ pub(super) unsafe fn alone<S: Convert<Q>, Q, const ROWS: usize, const VECTORS: u
     }
     // SAFETY: the caller vouches for the instruction set, the rows and the weights; bias and out were just checked.
     panel.became = unsafe {
-        let mut sums =
-            if tile.resume { loaded::<S, ROWS, VECTORS>(out) } else { zeros::<S, ROWS, VECTORS>() };
+        let mut sums = begin::<S, ROWS, VECTORS>(tile.earlier, out);
         for (index, tap) in tile.taps.iter().enumerate() {
             let weights = panel.weights.cast::<Q>().add(tap.number * tile.channels_of_tap * width);
             let fetch = to_fetch::<S, Q, VECTORS>(tile, number, index, panel);
@@ -41,6 +40,7 @@ pub(super) unsafe fn alone<S: Convert<Q>, Q, const ROWS: usize, const VECTORS: u
                 accumulate_tap::<S, Q, ROWS, VECTORS>(&mut sums, &rows, weights, fetch, channels);
             }
         }
+        join::<S, ROWS, VECTORS>(&mut sums, tile.earlier, out);
         let finite = add_bias::<S, ROWS, VECTORS>(&mut sums, panel.bias);
         match panel.to.filter(|_| finite) {
             Some(to) => {

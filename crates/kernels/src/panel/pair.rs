@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::alone::alone;
 use super::rows::write;
-use super::sums::{add_bias, keep, loaded, zeros};
+use super::sums::{add_bias, begin, join, keep};
 use super::{PanelRows, PanelSums, PanelTile, TilePanel, to_fetch};
 use crate::simd::Simd;
 use crate::storage::Convert;
@@ -57,10 +57,10 @@ pub(super) unsafe fn pair<S: Convert<Q>, Q>(
         // SAFETY: the caller vouches for the instruction set, the rows and the weights; bias and sums were just checked.
         unsafe {
             let out = [panels[0].sums.as_mut_ptr().add(before), panels[1].sums.as_mut_ptr().add(before)];
-            let mut sums = [zeros::<S, PAIR_ROWS, 2>(); 2];
-            if tile.resume {
-                sums = [loaded::<S, PAIR_ROWS, 2>(out[0]), loaded::<S, PAIR_ROWS, 2>(out[1])];
-            }
+            let mut sums = [
+                begin::<S, PAIR_ROWS, 2>(tile.earlier, out[0]),
+                begin::<S, PAIR_ROWS, 2>(tile.earlier, out[1]),
+            ];
             for (index, tap) in tile.taps.iter().enumerate() {
                 let before = tap.number * tile.channels_of_tap * width;
                 let weights =
@@ -75,6 +75,8 @@ pub(super) unsafe fn pair<S: Convert<Q>, Q>(
                 let channels = tap.count * tile.channels;
                 S::accumulate_pair(&mut sums, rows, tap.distance, weights, fetch, &outputs, channels);
             }
+            join::<S, PAIR_ROWS, 2>(&mut sums[0], tile.earlier, out[0]);
+            join::<S, PAIR_ROWS, 2>(&mut sums[1], tile.earlier, out[1]);
             // Not in a loop, which would keep them in memory.
             finish_half::<S>(&mut sums[0], distances, &mut panels[0], out[0]);
             finish_half::<S>(&mut sums[1], distances, &mut panels[1], out[1]);

@@ -1,37 +1,54 @@
 //! The sums of a tile, in registers.
 
+use super::EarlierSums;
 use crate::simd::Simd;
 
-/// The sums of a tile before anything is added to them.
+/// The sums of a tile before anything is added to them in this step.
 ///
 /// # Safety
 ///
-/// The CPU must have `S`'s instruction set.
+/// As [`panel`](super::panel); there must be as many earlier sums.
 #[inline(always)]
-pub(super) unsafe fn zeros<S: Simd, const ROWS: usize, const VECTORS: usize>() -> [[S::Vector; VECTORS]; ROWS]
-{
-    // SAFETY: the caller vouches for the instruction set.
-    unsafe { [[S::splat(S::Scalar::default()); VECTORS]; ROWS] }
-}
-
-/// The sums of a tile, `[row][column]`.
-///
-/// # Safety
-///
-/// As [`panel`](super::panel); there must be so many.
-#[inline(always)]
-pub(super) unsafe fn loaded<S: Simd, const ROWS: usize, const VECTORS: usize>(
-    from: *const S::Scalar,
+pub(super) unsafe fn begin<S: Simd, const ROWS: usize, const VECTORS: usize>(
+    earlier: EarlierSums,
+    out: *const S::Scalar,
 ) -> [[S::Vector; VECTORS]; ROWS] {
     // SAFETY: handed on from the caller.
     unsafe {
-        let mut sums = zeros::<S, ROWS, VECTORS>();
-        for row in 0..ROWS {
-            for vector in 0..VECTORS {
-                sums[row][vector] = S::load(from.add((row * VECTORS + vector) * S::LANES));
+        let mut sums = [[S::splat(S::Scalar::default()); VECTORS]; ROWS];
+        if earlier == EarlierSums::GoOn {
+            for row in 0..ROWS {
+                for vector in 0..VECTORS {
+                    sums[row][vector] = S::load(out.add((row * VECTORS + vector) * S::LANES));
+                }
             }
         }
         sums
+    }
+}
+
+/// Adds the sums of steps before, where that was left for the end.
+///
+/// # Safety
+///
+/// As [`begin`].
+#[inline(always)]
+pub(super) unsafe fn join<S: Simd, const ROWS: usize, const VECTORS: usize>(
+    sums: &mut [[S::Vector; VECTORS]; ROWS],
+    earlier: EarlierSums,
+    out: *const S::Scalar,
+) {
+    if earlier != EarlierSums::Join {
+        return;
+    }
+    for row in 0..ROWS {
+        for vector in 0..VECTORS {
+            // SAFETY: handed on from the caller.
+            unsafe {
+                let before = S::load(out.add((row * VECTORS + vector) * S::LANES));
+                sums[row][vector] = S::add(sums[row][vector], before);
+            }
+        }
     }
 }
 

@@ -177,6 +177,16 @@ impl Layer {
         };
     }
 
+    /// Gives every axis another kernel and stride.
+    pub(crate) fn become_of_kernel(&mut self, kernel: usize, stride: usize) {
+        for axis in &mut self.axes {
+            let output = axis.output + (axis.input - 1) * stride + kernel * axis.dilation
+                - (axis.input - 1) * axis.stride
+                - axis.kernel * axis.dilation;
+            *axis = Axis { kernel, stride, output, ..*axis };
+        }
+    }
+
     /// Draws a layer with more weights than caches near a core hold, for few positions.
     pub(crate) fn draw_heavy(numbers: &mut Numbers) -> Self {
         const WEIGHTS: usize = 270_000;

@@ -12,7 +12,7 @@ use super::bundle::Bundle;
 use super::matrix;
 use super::rows::Strips;
 use super::sums::PanelGroup;
-use super::winograd::{WinogradWeights, product_rows, transforms};
+use super::winograd::{Points, WinogradWeights, product_rows};
 use super::{Arithmetic, PanelPlan, Stores, longest};
 
 /// Weights that one step of the sums of a panel group reads: they stay in the second-level cache while the positions of a
@@ -117,10 +117,10 @@ impl PanelPlan {
                     input.saturating_mul(filter.part_bytes()) <= limit
                 }
                 Arithmetic::Winograd => {
-                    let points = self.points_of_box(&spans);
+                    let points = self.points_of_box(filter, &spans);
                     let far = filter.winograd.as_ref().is_ok_and(WinogradWeights::are_far);
                     let limit = if far { FEW_PASSES_POINT_BYTES } else { POINT_BYTES };
-                    points.saturating_mul(filter.in_channels * size_of::<T>()) <= limit
+                    points.saturating_mul(size_of::<T>()) <= limit
                 }
             } && positions.saturating_mul(sums) <= SUM_BYTES;
             fits || rows_there(chunk) <= rows
@@ -189,10 +189,12 @@ impl PanelPlan {
         spans.iter().zip(&self.tilings).map(|(span, tiling)| tiling.tiles(span.count)).product()
     }
 
-    /// The most points that are kept of a box.
-    pub(super) fn points_of_box(&self, spans: &[Span]) -> usize {
-        let transforms = self.bundles.iter().map(transforms).max().unwrap_or(1);
-        self.transformed_tiles(spans).saturating_mul(self.points * transforms)
+    /// The most elements of points that are kept of a box.
+    pub(super) fn points_of_box<T: Real>(&self, filter: &PackedFilter<T>, spans: &[Span]) -> usize {
+        let Ok(weights) = &filter.winograd else { return 0 };
+        let tiles = self.transformed_tiles(spans);
+        let len = |bundle| Points::<T>::len(bundle, weights.scheme(), tiles, filter.in_channels);
+        self.bundles.iter().map(len).max().unwrap_or(0)
     }
 
     /// Rows of a panel's sums and products, of all members together, given those of a member's sums and the transformed tiles

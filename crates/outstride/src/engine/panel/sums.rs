@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use outstride_kernels::{Fetch, PanelKernels, PanelSums, PanelTile, Real, TilePanel, lines_fetched_by_tap};
+use outstride_kernels::{
+    EarlierSums, Fetch, PanelKernels, PanelSums, PanelTile, Real, TilePanel, lines_fetched_by_tap,
+};
 
 use super::super::channels::{ChannelBlocks, Input};
 use super::super::finish::Scales;
@@ -298,7 +300,7 @@ impl<T: Real> VectorSums<'_, T> {
             taps: taps.taps(),
             channels,
             channels_of_tap: problem.filter.in_channels,
-            resume: step.block > 0,
+            earlier: if step.block > 0 { EarlierSums::GoOn } else { EarlierSums::None },
             place,
             distances: &positions.outputs()[piece.first..piece.first + piece.count],
             fetch: if fetched < lines_of_next {

@@ -59,7 +59,7 @@ impl PanelPlan {
                 parts_len(positions, filter) * size_of::<u16>() + line_len(filter) * size_of::<T>()
             }
             Arithmetic::Winograd => {
-                (positions + self.points_of_box(spans)) * filter.in_channels * size_of::<T>()
+                (positions * filter.in_channels + self.points_of_box(filter, spans)) * size_of::<T>()
             }
         }
     }

@@ -1,12 +1,15 @@
 //! Sums by Winograd's minimal filtering: inputs become points, points times their weights products, and products sums.
 
+mod ahead;
 mod tiles;
 mod tiling;
 mod weights;
 
+use std::ops::Range;
+
 use outstride_kernels::{
-    Fetch, MAX_ROWS, PanelRows, PanelSums, PanelTap, PanelTile, Real, TilePanel, WinogradInput,
-    WinogradOutput, fetched_by_tap, lines_fetched_by_tap,
+    EarlierSums, MAX_ROWS, PanelRows, PanelSums, PanelTap, PanelTile, Real, RowPointers, TilePanel,
+    WinogradInput, WinogradOutput,
 };
 
 pub(super) use tiles::Tiles;
@@ -20,6 +23,7 @@ use super::run::Site;
 use super::store::PositionStore;
 use super::sums::PanelGroup;
 use crate::aligned::LINE;
+use ahead::Ahead;
 
 /// The points of the tiles of a task, for every member of a bundle: `[point][tile][channel]`.
 pub(super) struct Points<'a, T> {
@@ -60,7 +64,7 @@ impl<'a, T: Real> Points<'a, T> {
         memory: &'a mut [T],
     ) -> Self {
         let channels = site.problem.filter.in_channels;
-        let point_len = tiles.len() * channels;
+        let point_len = len_of_point::<T>(tiles.len(), channels);
         let transform_len = scheme.points() * point_len;
         let of_members = numbers_of_transforms(site.bundle);
         let strides: Vec<isize> =
@@ -68,8 +72,13 @@ impl<'a, T: Real> Points<'a, T> {
         for (number, points) in memory.chunks_exact_mut(transform_len.max(1)).enumerate() {
             let Some(member) = of_members.iter().position(|&of| of == number) else { break };
             let inputs = tiles.inputs(scheme, &site.bundle.members[member], input);
-            let input =
-                WinogradInput { filtering: scheme.filtering, tiles: &inputs, strides: &strides, channels };
+            let input = WinogradInput {
+                filtering: scheme.filtering,
+                tiles: &inputs,
+                strides: &strides,
+                channels,
+                point_len,
+            };
             // SAFETY: the copy holds all inputs of all tiles of the box, for every member.
             unsafe { site.problem.filter.kernels.winograd_input(&input, points) };
         }
@@ -78,7 +87,7 @@ impl<'a, T: Real> Points<'a, T> {
 
     /// Elements that all points of a bundle take.
     pub(super) fn len(bundle: &Bundle, scheme: &Scheme, tiles: usize, channels: usize) -> usize {
-        transforms(bundle) * scheme.points() * tiles * channels
+        len_of_point::<T>(tiles, channels).saturating_mul(transforms(bundle) * scheme.points())
     }
 
     /// A point of all tiles, for a member.
@@ -87,10 +96,19 @@ impl<'a, T: Real> Points<'a, T> {
         &self.points[begin..begin + self.point_len]
     }
 
-    /// The channels of a point of a tile, for a member.
-    fn row(&self, member: usize, point: usize, tile: usize) -> *const T {
-        self.of(member, point)[tile * self.channels..][..self.channels].as_ptr()
+    /// The channels of a point of some tiles, for a member: one row per tile, the last one as often as there are none behind it.
+    fn rows(&self, member: usize, point: usize, tiles: &Range<usize>) -> RowPointers<T> {
+        let first = self.of(member, point)[tiles.start * self.channels..tiles.end * self.channels].as_ptr();
+        let last = tiles.len() - 1;
+        std::array::from_fn(|row| first.wrapping_add(row.min(last) * self.channels))
     }
+}
+
+/// Elements from a point of so many tiles to the next. Points of a tile are written and read together: an odd number of lines apart, they
+/// are in different sets of the caches.
+fn len_of_point<T>(tiles: usize, channels: usize) -> usize {
+    let of_line = LINE / size_of::<T>();
+    (tiles.saturating_mul(channels).div_ceil(of_line) | 1).saturating_mul(of_line)
 }
 
 /// What the sums of a task are made of.
@@ -152,9 +170,6 @@ impl<T: Real> WinogradSums<'_, T> {
         tiles: &Tiles,
         products: &mut [T],
     ) {
-        let filter = self.site.problem.filter;
-        let (kernels, channels) = (filter.kernels, filter.in_channels);
-        let by_panels = kernels.panels();
         let points = self.weights.points(first);
         for (number, &point) in points.iter().enumerate() {
             let coming = if number + 1 < points.len() {
@@ -164,39 +179,54 @@ impl<T: Real> WinogradSums<'_, T> {
             };
             let mut of_panels = self.tile_panels(panels, (first, number), coming, tiles.len(), products);
             let coming_points = self.points.of(member, points[(number + 1) % points.len()]);
-            let fetched = fetched_by_tap::<T>(channels);
-            let lines = (channels * 2 * kernels.lanes() * size_of::<T>()).div_ceil(LINE);
-            let mut weights_to_fetch = (0..lines).step_by(lines_fetched_by_tap(channels).max(1));
-            let mut points_to_fetch = coming_points.chunks((fetched * panels.panels()).max(1));
-            for rows in tiles.rows(kernels.panel_rows()) {
-                let mut pointers = [self.points.row(member, point, rows.start); MAX_ROWS];
-                for (row, tile) in pointers.iter_mut().zip(rows.clone()) {
-                    *row = self.points.row(member, point, tile);
-                }
-                let fetch = match weights_to_fetch.next().filter(|_| coming.is_some()) {
-                    Some(lines) => Fetch::Weights(lines),
-                    None => {
-                        let points = points_to_fetch.next().unwrap_or_default();
-                        Fetch::Inputs(points.as_ptr(), points.len())
-                    }
-                };
-                for as_wide in of_panels.chunk_by_mut(|one, next| one.vectors == next.vectors) {
-                    let tile = PanelTile {
-                        rows: &[pointers],
-                        taps: &[PanelTap::single(0, 0, 0)],
-                        channels,
-                        channels_of_tap: channels,
-                        resume: false,
-                        place: rows.start * as_wide[0].vectors * kernels.lanes(),
-                        distances: &[],
-                        fetch,
-                    };
-                    // SAFETY: every row is a point of a tile, with all channels side by side, and weights are those of
-                    // panels as wide.
-                    unsafe { by_panels.compute(by_panels.rows_for(rows.len()), &tile, as_wide) };
-                }
+            let mut ahead = Ahead::new(self, of_panels.len(), coming.is_some(), coming_points);
+            for rows in tiles.rows(self.site.problem.filter.kernels.panel_rows()) {
+                self.multiply_rows(
+                    &self.points.rows(member, point, &rows),
+                    &rows,
+                    &mut ahead,
+                    &mut of_panels,
+                );
             }
         }
+    }
+
+    /// Multiplies a point of some tiles, by all panels.
+    fn multiply_rows(
+        &self,
+        pointers: &RowPointers<T>,
+        tiles: &Range<usize>,
+        ahead: &mut Ahead<'_, T>,
+        panels: &mut [TilePanel<'_, T>],
+    ) {
+        let filter = self.site.problem.filter;
+        let kernels = filter.kernels.panels();
+        let rows = kernels.rows_for(tiles.len());
+        let chain = self.chain();
+        ahead.next_rows();
+        for (number, first) in (0..filter.in_channels).step_by(chain).enumerate() {
+            let fetch = ahead.next_chain();
+            for as_wide in panels.chunk_by_mut(|one, next| one.vectors == next.vectors) {
+                let tile = PanelTile {
+                    rows: std::slice::from_ref(pointers),
+                    taps: &[PanelTap::single(number, 0, first as isize)],
+                    channels: chain.min(filter.in_channels - first),
+                    channels_of_tap: chain,
+                    earlier: if number > 0 { EarlierSums::Join } else { EarlierSums::None },
+                    place: tiles.start * as_wide[0].vectors * filter.kernels.lanes(),
+                    distances: &[],
+                    fetch,
+                };
+                // SAFETY: every row is a point of a tile, with all channels side by side, and weights are those of panels as
+                // wide.
+                unsafe { kernels.compute(rows, &tile, as_wide) };
+            }
+        }
+    }
+
+    /// Channels that are added up before they join others.
+    fn chain(&self) -> usize {
+        self.weights.scheme().channels_of_chain(self.site.problem.filter.in_channels)
     }
 
     /// What kernels need to know of the panels of a group at a point, given as the first panel and the point's number; and of the one

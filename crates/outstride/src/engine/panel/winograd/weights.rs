@@ -1,6 +1,6 @@
 //! The weights of points.
 
-use outstride_kernels::{Filtering, MAX_WINOGRAD_AXES, Real};
+use outstride_kernels::{Filtering, Real};
 
 use super::super::super::lattice::greatest_common_divisor;
 use super::super::super::pack::PackedFilter;
@@ -19,11 +19,18 @@ const MOST_BYTES: usize = 1 << 27;
 /// Larger ones take longer than matrix tiles, which read less.
 const MOST_BYTES_BESIDE_TILES: usize = 1 << 25;
 
-/// Larger weights do not stay in any cache.
+/// Larger weights do not stay in any cache. Up to this size, more weights for fewer products are worth it.
 const LAST_LEVEL_BYTES: usize = 1 << 24;
 
-/// Up to this size, more weights for fewer products are worth it.
-const BYTES_OF_MANY_POINTS: usize = 1 << 23;
+/// Sums of the points of four outputs are made in chains of at most so many channels: in longer ones, they would lose in rounding what
+/// else they have for transforms to lose.
+const CHANNELS_OF_CHAIN: usize = 64;
+
+/// With fewer channels, plain sums lose less than transforms to four outputs do.
+const FEWEST_CHANNELS_OF_FOUR: usize = 64;
+
+/// How much longer products take that are made in chains, and that more additions go before and after.
+const WORK_OF_CHAINS: f64 = 1.1;
 
 /// What may lie between the first and the last input of a tile, which is copied with them.
 const MOST_BYTES_OF_A_TILE: usize = 1 << 19;
@@ -76,27 +83,36 @@ impl Scheme {
         let taps: Vec<TapsOfAxis> =
             (0..filter.kernel.len()).map(|axis| TapsOfAxis::of(panels, axis)).collect();
         let most = taps.iter().map(|taps| taps.count).max().unwrap_or(1);
-        let filtering = match most {
-            2 => Filtering::ThreeOfTwo,
-            3 => Filtering::TwoOfThree,
+        // Those of the fewest weights first.
+        let filterings: &[Filtering] = match most {
+            2 => &[Filtering::TwoOfTwo, Filtering::ThreeOfTwo, Filtering::FourOfTwo],
+            3 => &[Filtering::TwoOfThree, Filtering::FourOfThree],
             _ => {
                 return Err("no output has two or three taps at even distances along an axis, and none more");
             }
         };
-        let scheme = Scheme::of(filtering, &taps);
-        if scheme.axes().count() > MAX_WINOGRAD_AXES {
+        let [smallest, larger @ ..] = filterings else {
+            unreachable!("there is one for every number of taps")
+        };
+        let smallest = Scheme::of(*smallest, &taps);
+        if smallest.axes().count() > smallest.filtering.most_axes() {
             return Err("too many axes have more than one tap");
         }
         let of_position = filter.in_channels.saturating_mul(size_of::<T>());
-        let inputs = scheme.tilings.iter().zip(scheme.reach());
-        let inputs = inputs.map(|(tiling, reach)| tiling.granule().saturating_add(reach));
-        if inputs.fold(of_position, usize::saturating_mul) > MOST_BYTES_OF_A_TILE {
+        let are_near =
+            |scheme: &Scheme| scheme.positions_of_tile().saturating_mul(of_position) <= MOST_BYTES_OF_A_TILE;
+        if !are_near(&smallest) {
             return Err("taps are too far from each other");
         }
-        if filtering == Filtering::ThreeOfTwo && bytes(&scheme, filter, panels) > BYTES_OF_MANY_POINTS {
-            return Ok(Scheme::of(Filtering::TwoOfTwo, &taps));
-        }
-        Ok(scheme)
+        let is_worthwhile = |scheme: &Scheme| {
+            scheme.axes().count() <= scheme.filtering.most_axes()
+                && !(scheme.has_chains() && filter.in_channels < FEWEST_CHANNELS_OF_FOUR)
+                && are_near(scheme)
+                && bytes(scheme, filter, panels) <= LAST_LEVEL_BYTES
+        };
+        let larger = larger.iter().map(|&filtering| Scheme::of(filtering, &taps)).filter(is_worthwhile);
+        let by_work = |one: &Scheme, other: &Scheme| one.work(panels).total_cmp(&other.work(panels));
+        Ok(larger.chain([smallest]).min_by(by_work).expect("there is the smallest"))
     }
 
     fn of(filtering: Filtering, taps: &[TapsOfAxis]) -> Self {
@@ -105,6 +121,33 @@ impl Scheme {
             _ => Tiling { outputs: filtering.outputs(), step: taps.step },
         };
         Scheme { filtering, tilings: std::iter::once(Tiling::NONE).chain(taps.iter().map(of_axis)).collect() }
+    }
+
+    /// Positions from the first input of a tile to the last.
+    fn positions_of_tile(&self) -> usize {
+        let of_axes = self.tilings.iter().zip(self.reach());
+        of_axes.map(|(tiling, reach)| tiling.granule().saturating_add(reach)).fold(1, usize::saturating_mul)
+    }
+
+    /// Whether sums over channels are made in several chains.
+    fn has_chains(&self) -> bool {
+        matches!(self.filtering, Filtering::FourOfTwo | Filtering::FourOfThree)
+    }
+
+    /// Of so many channels, those that are added up before they join others. Loops take eight at a time.
+    pub(super) fn channels_of_chain(&self, channels: usize) -> usize {
+        if !self.has_chains() {
+            return channels.max(1);
+        }
+        let chains = channels.div_ceil(CHANNELS_OF_CHAIN).max(2);
+        channels.div_ceil(chains).next_multiple_of(8)
+    }
+
+    /// Products per position, what else it takes to join chains included.
+    fn work(&self, panels: &[Panel]) -> f64 {
+        let products: usize = panels.iter().map(|panel| self.points_of(panel).len() * panel.vectors).sum();
+        let outputs = self.filtering.outputs().pow(self.axes().count() as u32);
+        products as f64 / outputs as f64 * if self.has_chains() { WORK_OF_CHAINS } else { 1.0 }
     }
 
     /// How a point's weights are made of those of a tap with these deltas.

@@ -4,61 +4,21 @@
 //! is a *product*; outputs are sums of products. With `d` the inputs, `g` the weights and `y` the outputs of a *tile*,
 //! `y[j] = Σ d[j + t] · g[t]`. Along several axes, each is transformed in turn.
 
+mod filtering;
+mod transforms;
+
 use crate::panel::PanelRows;
 use crate::simd::Simd;
 use crate::storage::LINE;
+
+pub use filtering::Filtering;
+use transforms::{FourOfThree, FourOfTwo, ThreeOfTwo, Transforms, TwoOfThree, TwoOfTwo};
 
 /// The most axes that are transformed.
 pub const MAX_WINOGRAD_AXES: usize = 3;
 
 /// The most points of a tile.
 const MAX_POINTS: usize = 4usize.pow(MAX_WINOGRAD_AXES as u32);
-
-/// How many outputs of an axis are computed together, of how many taps. All of these add and subtract inputs as they are,
-/// and at most three products to an output, so that errors stay near those of plain summation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Filtering {
-    /// Two outputs of two taps by three products instead of four.
-    TwoOfTwo,
-    /// Three outputs of two taps by four products instead of six.
-    ThreeOfTwo,
-    /// Two outputs of three taps by four products instead of six.
-    TwoOfThree,
-}
-
-impl Filtering {
-    /// Outputs of a tile, along an axis.
-    pub fn outputs(self) -> usize {
-        match self {
-            Filtering::TwoOfTwo | Filtering::TwoOfThree => 2,
-            Filtering::ThreeOfTwo => 3,
-        }
-    }
-
-    /// The most taps of an output, along an axis.
-    pub fn taps(self) -> usize {
-        match self {
-            Filtering::TwoOfTwo | Filtering::ThreeOfTwo => 2,
-            Filtering::TwoOfThree => 3,
-        }
-    }
-
-    /// Points of a tile along an axis, which are as many as its inputs.
-    pub fn points(self) -> usize {
-        self.outputs() + self.taps() - 1
-    }
-
-    /// By which the weights of a point are made of those of the taps, that of the tile's first input first.
-    pub fn weights_of_point(self, point: usize) -> &'static [f64] {
-        match self {
-            Filtering::TwoOfTwo => [&[1.0, 0.0], &[1.0, 1.0], &[0.0, 1.0]][point],
-            Filtering::ThreeOfTwo => [&[1.0, 0.0], &[0.5, 0.5], &[0.5, -0.5], &[0.0, 1.0]][point],
-            Filtering::TwoOfThree => {
-                [&[1.0, 0.0, 0.0], &[0.5, 0.5, 0.5], &[0.5, -0.5, 0.5], &[0.0, 0.0, 1.0]][point]
-            }
-        }
-    }
-}
 
 /// Tiles of inputs to transform.
 #[derive(Clone, Copy, Debug)]
@@ -71,6 +31,8 @@ pub struct WinogradInput<'a, T> {
     pub strides: &'a [isize],
     /// Side by side, in the input and among the points.
     pub channels: usize,
+    /// Elements from a point of all tiles to the next.
+    pub point_len: usize,
 }
 
 /// Products to make outputs of.
@@ -93,77 +55,6 @@ pub struct WinogradOutput<'a, T> {
 /// The place of an output that does not exist.
 pub const NOWHERE: usize = usize::MAX;
 
-/// The transforms of one axis.
-trait Transforms<const POINTS: usize, const OUTPUTS: usize> {
-    /// Makes points of inputs.
-    unsafe fn points<S: Simd>(inputs: [S::Vector; POINTS]) -> [S::Vector; POINTS];
-
-    /// Makes outputs of products.
-    unsafe fn outputs<S: Simd>(products: [S::Vector; POINTS]) -> [S::Vector; OUTPUTS];
-}
-
-struct TwoOfTwo;
-
-impl Transforms<3, 2> for TwoOfTwo {
-    #[inline(always)]
-    unsafe fn points<S: Simd>([a, b, c]: [S::Vector; 3]) -> [S::Vector; 3] {
-        // SAFETY: the caller vouches for the instruction set.
-        unsafe { [S::subtract(a, b), b, S::subtract(c, b)] }
-    }
-
-    #[inline(always)]
-    unsafe fn outputs<S: Simd>([a, b, c]: [S::Vector; 3]) -> [S::Vector; 2] {
-        // SAFETY: the caller vouches for the instruction set.
-        unsafe { [S::add(a, b), S::add(b, c)] }
-    }
-}
-
-/// The points of both ways to use four.
-///
-/// # Safety
-///
-/// The CPU must have `S`'s instruction set.
-#[inline(always)]
-unsafe fn four_points<S: Simd>([a, b, c, d]: [S::Vector; 4]) -> [S::Vector; 4] {
-    // SAFETY: the caller vouches for the instruction set.
-    unsafe { [S::subtract(a, c), S::add(b, c), S::subtract(c, b), S::subtract(d, b)] }
-}
-
-struct ThreeOfTwo;
-
-impl Transforms<4, 3> for ThreeOfTwo {
-    #[inline(always)]
-    unsafe fn points<S: Simd>(inputs: [S::Vector; 4]) -> [S::Vector; 4] {
-        // SAFETY: the caller vouches for the instruction set.
-        unsafe { four_points::<S>(inputs) }
-    }
-
-    #[inline(always)]
-    unsafe fn outputs<S: Simd>([a, b, c, d]: [S::Vector; 4]) -> [S::Vector; 3] {
-        // SAFETY: the caller vouches for the instruction set.
-        unsafe {
-            let sum = S::add(b, c);
-            [S::add(a, sum), S::subtract(b, c), S::add(sum, d)]
-        }
-    }
-}
-
-struct TwoOfThree;
-
-impl Transforms<4, 2> for TwoOfThree {
-    #[inline(always)]
-    unsafe fn points<S: Simd>(inputs: [S::Vector; 4]) -> [S::Vector; 4] {
-        // SAFETY: the caller vouches for the instruction set.
-        unsafe { four_points::<S>(inputs) }
-    }
-
-    #[inline(always)]
-    unsafe fn outputs<S: Simd>([a, b, c, d]: [S::Vector; 4]) -> [S::Vector; 2] {
-        // SAFETY: the caller vouches for the instruction set.
-        unsafe { [S::add(a, S::add(b, c)), S::add(S::subtract(b, c), d)] }
-    }
-}
-
 /// Runs a generic function for a filtering and a number of axes.
 macro_rules! with_transforms {
     ($filtering:expr, $axes:expr, $function:ident::<$simd:ty>($($argument:expr),*)) => {
@@ -177,6 +68,10 @@ macro_rules! with_transforms {
             (Filtering::TwoOfThree, 1) => $function::<$simd, TwoOfThree, 4, 2, 1>($($argument),*),
             (Filtering::TwoOfThree, 2) => $function::<$simd, TwoOfThree, 4, 2, 2>($($argument),*),
             (Filtering::TwoOfThree, _) => $function::<$simd, TwoOfThree, 4, 2, 3>($($argument),*),
+            (Filtering::FourOfTwo, 1) => $function::<$simd, FourOfTwo, 5, 4, 1>($($argument),*),
+            (Filtering::FourOfTwo, _) => $function::<$simd, FourOfTwo, 5, 4, 2>($($argument),*),
+            (Filtering::FourOfThree, 1) => $function::<$simd, FourOfThree, 6, 4, 1>($($argument),*),
+            (Filtering::FourOfThree, _) => $function::<$simd, FourOfThree, 6, 4, 2>($($argument),*),
         }
     };
 }
@@ -193,7 +88,8 @@ pub(crate) unsafe fn transform_input<S: Simd>(
 ) {
     let axes = input.strides.len();
     let count = input.filtering.points().pow(axes as u32);
-    assert!(axes <= MAX_WINOGRAD_AXES && points.len() >= count * input.tiles.len() * input.channels);
+    assert!((1..=input.filtering.most_axes()).contains(&axes));
+    assert!(input.point_len >= input.tiles.len() * input.channels && points.len() >= count * input.point_len);
     // SAFETY: the caller vouches for the instruction set and the inputs; the points were just checked.
     unsafe { with_transforms!(input.filtering, axes, points_of::<S>(input, points.as_mut_ptr())) }
 }
@@ -210,7 +106,7 @@ pub(crate) unsafe fn transform_output<S: Simd>(
     out: &mut [S::Scalar],
 ) -> bool {
     let axes = output.axes;
-    assert!((1..=MAX_WINOGRAD_AXES).contains(&axes) && output.bias.len().is_multiple_of(S::LANES));
+    assert!((1..=output.filtering.most_axes()).contains(&axes) && output.bias.len().is_multiple_of(S::LANES));
     assert!(output.points.len() == output.filtering.points().pow(axes as u32));
     // SAFETY: the caller vouches for the instruction set and the products.
     unsafe {
@@ -292,7 +188,6 @@ unsafe fn points_of<
             rest /= POINTS;
         }
     }
-    let point_stride = input.tiles.len() * input.channels;
     for (tile, &from) in input.tiles.iter().enumerate() {
         let to = points.wrapping_add(tile * input.channels);
         for channel in (0..input.channels).step_by(S::LANES) {
@@ -317,7 +212,7 @@ unsafe fn points_of<
                     }
                 }
                 for point in 0..count {
-                    let to = to.wrapping_add(point * point_stride + channel);
+                    let to = to.wrapping_add(point * input.point_len + channel);
                     if whole {
                         S::store(to, values[point]);
                     } else {
