@@ -48,8 +48,8 @@ pub use matrix::{
 };
 pub use pages::prefer_huge_pages;
 pub use panel::{
-    EarlierSums, Fetch, MAX_ROWS, PanelKernels, PanelRows, PanelSums, PanelTap, PanelTile, RowPointers,
-    TilePanel, fetched_by_tap, lines_fetched_by_tap,
+    Fetch, MAX_ROWS, PanelKernels, PanelRows, PanelSums, PanelTap, PanelTile, RowPointers, TilePanel,
+    fetched_by_tap, lines_fetched_by_tap,
 };
 pub use pixel::{LinesAhead, MAX_COLUMNS, MOST_LINES_AHEAD, PixelTap, PixelTiles};
 pub use quantize::{ByteOutput, Requantization, UNBOUNDED};

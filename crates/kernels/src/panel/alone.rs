@@ -1,8 +1,9 @@
 //! A tile of one panel.
 
+use super::chains::Chains;
 use super::channels::accumulate_tap;
 use super::rows::{fetch_rows, write};
-use super::sums::{add_bias, begin, join, keep};
+use super::sums::{add_bias, begin, join, keep, put_aside};
 use super::{PanelRows, PanelSums, PanelTile, RowPointers, TilePanel, to_fetch};
 use crate::storage::Convert;
 
@@ -28,19 +29,30 @@ pub(super) unsafe fn alone<S: Convert<Q>, Q, const ROWS: usize, const VECTORS: u
     }
     // SAFETY: the caller vouches for the instruction set, the rows and the weights; bias and out were just checked.
     panel.became = unsafe {
-        let mut sums = begin::<S, ROWS, VECTORS>(tile.earlier, out);
+        let mut sums = begin::<S, ROWS, VECTORS>(tile.resume, out);
+        let mut aside = false;
         for (index, tap) in tile.taps.iter().enumerate() {
             let weights = panel.weights.cast::<Q>().add(tap.number * tile.channels_of_tap * width);
             let fetch = to_fetch::<S, Q, VECTORS>(tile, number, index, panel);
-            let (rows, distance, channels) = (&tile.rows[tap.rows], tap.distance, tap.count * tile.channels);
-            let is_done = S::IS_ITSELF
-                && S::accumulate_panel(&mut sums, rows, distance, weights.cast(), fetch, channels);
-            if !is_done {
-                let rows = moved(rows, distance);
-                accumulate_tap::<S, Q, ROWS, VECTORS>(&mut sums, &rows, weights, fetch, channels);
+            let rows = &tile.rows[tap.rows];
+            for chain in Chains::of(tile, tap) {
+                if chain.is_another() {
+                    put_aside::<S, ROWS, VECTORS>(&mut sums, !aside, out);
+                    aside = true;
+                }
+                let (distance, channels) = (tap.distance + chain.first as isize, chain.channels);
+                let (weights, fetch) = (weights.add(chain.first * width), chain.fetch(fetch));
+                let is_done = S::IS_ITSELF
+                    && S::accumulate_panel(&mut sums, rows, distance, weights.cast(), fetch, channels);
+                if !is_done {
+                    let rows = moved(rows, distance);
+                    accumulate_tap::<S, Q, ROWS, VECTORS>(&mut sums, &rows, weights, fetch, channels);
+                }
             }
         }
-        join::<S, ROWS, VECTORS>(&mut sums, tile.earlier, out);
+        if aside {
+            join::<S, ROWS, VECTORS>(&mut sums, out);
+        }
         let finite = add_bias::<S, ROWS, VECTORS>(&mut sums, panel.bias);
         match panel.to.filter(|_| finite) {
             Some(to) => {

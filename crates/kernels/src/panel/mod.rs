@@ -5,6 +5,7 @@
 //! ```
 
 mod alone;
+mod chains;
 mod channels;
 mod pair;
 mod rows;
@@ -69,26 +70,18 @@ pub struct PanelTile<'a, T> {
     pub channels: usize,
     /// Channels of a tap's weights, those among them that are summed over in other steps included.
     pub channels_of_tap: usize,
-    /// What becomes of sums that it has already. Sums over many channels are made in several steps, so that what a step reads stays
-    /// in the caches.
-    pub earlier: EarlierSums,
+    /// Whether there are sums to add to. Sums over many channels are made in several steps, so that what a step reads stays in the
+    /// caches.
+    pub resume: bool,
+    /// Channels of a tap that are added up, at most, before their sums are added to the others: errors do not grow with the number of
+    /// such chains.
+    pub chain: usize,
     /// Where its sums begin among those of each panel.
     pub place: usize,
     /// Where each row begins among the outputs. There may be fewer than the kernel has; it leaves out the others.
     pub distances: &'a [isize],
     /// What is brought near meanwhile.
     pub fetch: Fetch<T>,
-}
-
-/// The sums of steps before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EarlierSums {
-    /// There are none.
-    None,
-    /// They go on: each is the same as if it were made in one step.
-    GoOn,
-    /// They are added to those of this step when these are complete, so that errors do not grow with the number of steps.
-    Join,
 }
 
 /// What will be read soon. A line is fetched every few channels, wherever it lies: see [`lines_fetched_by_tap`].

@@ -3,8 +3,9 @@
 use std::ops::Range;
 
 use super::alone::alone;
+use super::chains::Chains;
 use super::rows::write;
-use super::sums::{add_bias, begin, join, keep};
+use super::sums::{add_bias, begin, join, keep, put_aside};
 use super::{PanelRows, PanelSums, PanelTile, TilePanel, to_fetch};
 use crate::simd::Simd;
 use crate::storage::Convert;
@@ -58,9 +59,10 @@ pub(super) unsafe fn pair<S: Convert<Q>, Q>(
         unsafe {
             let out = [panels[0].sums.as_mut_ptr().add(before), panels[1].sums.as_mut_ptr().add(before)];
             let mut sums = [
-                begin::<S, PAIR_ROWS, 2>(tile.earlier, out[0]),
-                begin::<S, PAIR_ROWS, 2>(tile.earlier, out[1]),
+                begin::<S, PAIR_ROWS, 2>(tile.resume, out[0]),
+                begin::<S, PAIR_ROWS, 2>(tile.resume, out[1]),
             ];
+            let mut aside = false;
             for (index, tap) in tile.taps.iter().enumerate() {
                 let before = tap.number * tile.channels_of_tap * width;
                 let weights =
@@ -72,11 +74,22 @@ pub(super) unsafe fn pair<S: Convert<Q>, Q>(
                     _ => OutputsAhead::of(out[0], &[0]),
                 };
                 let rows = &tile.rows[tap.rows].as_chunks().0[half];
-                let channels = tap.count * tile.channels;
-                S::accumulate_pair(&mut sums, rows, tap.distance, weights, fetch, &outputs, channels);
+                for chain in Chains::of(tile, tap) {
+                    if chain.is_another() {
+                        put_aside::<S, PAIR_ROWS, 2>(&mut sums[0], !aside, out[0]);
+                        put_aside::<S, PAIR_ROWS, 2>(&mut sums[1], !aside, out[1]);
+                        aside = true;
+                    }
+                    let distance = tap.distance + chain.first as isize;
+                    let weights = weights.map(|weights| weights.add(chain.first * width));
+                    let fetch = chain.fetch(fetch);
+                    S::accumulate_pair(&mut sums, rows, distance, weights, fetch, &outputs, chain.channels);
+                }
             }
-            join::<S, PAIR_ROWS, 2>(&mut sums[0], tile.earlier, out[0]);
-            join::<S, PAIR_ROWS, 2>(&mut sums[1], tile.earlier, out[1]);
+            if aside {
+                join::<S, PAIR_ROWS, 2>(&mut sums[0], out[0]);
+                join::<S, PAIR_ROWS, 2>(&mut sums[1], out[1]);
+            }
             // Not in a loop, which would keep them in memory.
             finish_half::<S>(&mut sums[0], distances, &mut panels[0], out[0]);
             finish_half::<S>(&mut sums[1], distances, &mut panels[1], out[1]);

@@ -1,22 +1,21 @@
 //! The sums of a tile, in registers.
 
-use super::EarlierSums;
 use crate::simd::Simd;
 
 /// The sums of a tile before anything is added to them in this step.
 ///
 /// # Safety
 ///
-/// As [`panel`](super::panel); there must be as many earlier sums.
+/// As [`panel`](super::panel); with `resume`, there must be as many sums of steps before.
 #[inline(always)]
 pub(super) unsafe fn begin<S: Simd, const ROWS: usize, const VECTORS: usize>(
-    earlier: EarlierSums,
+    resume: bool,
     out: *const S::Scalar,
 ) -> [[S::Vector; VECTORS]; ROWS] {
     // SAFETY: handed on from the caller.
     unsafe {
         let mut sums = [[S::splat(S::Scalar::default()); VECTORS]; ROWS];
-        if earlier == EarlierSums::GoOn {
+        if resume {
             for row in 0..ROWS {
                 for vector in 0..VECTORS {
                     sums[row][vector] = S::load(out.add((row * VECTORS + vector) * S::LANES));
@@ -27,26 +26,43 @@ pub(super) unsafe fn begin<S: Simd, const ROWS: usize, const VECTORS: usize>(
     }
 }
 
-/// Adds the sums of steps before, where that was left for the end.
+/// Puts the sums of a chain aside, added to those of the chains before if there were any, and begins another one.
 ///
 /// # Safety
 ///
-/// As [`begin`].
+/// As [`panel`](super::panel); there must be room for the sums.
+#[inline(always)]
+pub(super) unsafe fn put_aside<S: Simd, const ROWS: usize, const VECTORS: usize>(
+    sums: &mut [[S::Vector; VECTORS]; ROWS],
+    is_first: bool,
+    out: *mut S::Scalar,
+) {
+    // SAFETY: handed on from the caller.
+    unsafe {
+        if !is_first {
+            join::<S, ROWS, VECTORS>(sums, out);
+        }
+        keep::<S, ROWS, VECTORS>(sums, out);
+        *sums = [[S::splat(S::Scalar::default()); VECTORS]; ROWS];
+    }
+}
+
+/// Adds the sums that were put aside.
+///
+/// # Safety
+///
+/// As [`put_aside`].
 #[inline(always)]
 pub(super) unsafe fn join<S: Simd, const ROWS: usize, const VECTORS: usize>(
     sums: &mut [[S::Vector; VECTORS]; ROWS],
-    earlier: EarlierSums,
     out: *const S::Scalar,
 ) {
-    if earlier != EarlierSums::Join {
-        return;
-    }
     for row in 0..ROWS {
         for vector in 0..VECTORS {
             // SAFETY: handed on from the caller.
             unsafe {
-                let before = S::load(out.add((row * VECTORS + vector) * S::LANES));
-                sums[row][vector] = S::add(sums[row][vector], before);
+                let aside = S::load(out.add((row * VECTORS + vector) * S::LANES));
+                sums[row][vector] = S::add(sums[row][vector], aside);
             }
         }
     }

@@ -7,6 +7,9 @@
 mod filtering;
 mod transforms;
 
+use std::mem::MaybeUninit;
+
+use crate::fetch::fetch;
 use crate::panel::PanelRows;
 use crate::simd::Simd;
 use crate::storage::LINE;
@@ -16,9 +19,6 @@ use transforms::{FourOfThree, FourOfTwo, ThreeOfTwo, Transforms, TwoOfThree, Two
 
 /// The most axes that are transformed.
 pub const MAX_WINOGRAD_AXES: usize = 3;
-
-/// The most points of a tile.
-const MAX_POINTS: usize = 4usize.pow(MAX_WINOGRAD_AXES as u32);
 
 /// Tiles of inputs to transform.
 #[derive(Clone, Copy, Debug)]
@@ -55,23 +55,23 @@ pub struct WinogradOutput<'a, T> {
 /// The place of an output that does not exist.
 pub const NOWHERE: usize = usize::MAX;
 
-/// Runs a generic function for a filtering and a number of axes.
+/// Runs a generic function for a filtering and a number of axes, given the points and outputs of an axis and all points.
 macro_rules! with_transforms {
     ($filtering:expr, $axes:expr, $function:ident::<$simd:ty>($($argument:expr),*)) => {
         match ($filtering, $axes) {
-            (Filtering::TwoOfTwo, 1) => $function::<$simd, TwoOfTwo, 3, 2, 1>($($argument),*),
-            (Filtering::TwoOfTwo, 2) => $function::<$simd, TwoOfTwo, 3, 2, 2>($($argument),*),
-            (Filtering::TwoOfTwo, _) => $function::<$simd, TwoOfTwo, 3, 2, 3>($($argument),*),
-            (Filtering::ThreeOfTwo, 1) => $function::<$simd, ThreeOfTwo, 4, 3, 1>($($argument),*),
-            (Filtering::ThreeOfTwo, 2) => $function::<$simd, ThreeOfTwo, 4, 3, 2>($($argument),*),
-            (Filtering::ThreeOfTwo, _) => $function::<$simd, ThreeOfTwo, 4, 3, 3>($($argument),*),
-            (Filtering::TwoOfThree, 1) => $function::<$simd, TwoOfThree, 4, 2, 1>($($argument),*),
-            (Filtering::TwoOfThree, 2) => $function::<$simd, TwoOfThree, 4, 2, 2>($($argument),*),
-            (Filtering::TwoOfThree, _) => $function::<$simd, TwoOfThree, 4, 2, 3>($($argument),*),
-            (Filtering::FourOfTwo, 1) => $function::<$simd, FourOfTwo, 5, 4, 1>($($argument),*),
-            (Filtering::FourOfTwo, _) => $function::<$simd, FourOfTwo, 5, 4, 2>($($argument),*),
-            (Filtering::FourOfThree, 1) => $function::<$simd, FourOfThree, 6, 4, 1>($($argument),*),
-            (Filtering::FourOfThree, _) => $function::<$simd, FourOfThree, 6, 4, 2>($($argument),*),
+            (Filtering::TwoOfTwo, 1) => $function::<$simd, TwoOfTwo, 3, 2, 1, 3>($($argument),*),
+            (Filtering::TwoOfTwo, 2) => $function::<$simd, TwoOfTwo, 3, 2, 2, 9>($($argument),*),
+            (Filtering::TwoOfTwo, _) => $function::<$simd, TwoOfTwo, 3, 2, 3, 27>($($argument),*),
+            (Filtering::ThreeOfTwo, 1) => $function::<$simd, ThreeOfTwo, 4, 3, 1, 4>($($argument),*),
+            (Filtering::ThreeOfTwo, 2) => $function::<$simd, ThreeOfTwo, 4, 3, 2, 16>($($argument),*),
+            (Filtering::ThreeOfTwo, _) => $function::<$simd, ThreeOfTwo, 4, 3, 3, 64>($($argument),*),
+            (Filtering::TwoOfThree, 1) => $function::<$simd, TwoOfThree, 4, 2, 1, 4>($($argument),*),
+            (Filtering::TwoOfThree, 2) => $function::<$simd, TwoOfThree, 4, 2, 2, 16>($($argument),*),
+            (Filtering::TwoOfThree, _) => $function::<$simd, TwoOfThree, 4, 2, 3, 64>($($argument),*),
+            (Filtering::FourOfTwo, 1) => $function::<$simd, FourOfTwo, 5, 4, 1, 5>($($argument),*),
+            (Filtering::FourOfTwo, _) => $function::<$simd, FourOfTwo, 5, 4, 2, 25>($($argument),*),
+            (Filtering::FourOfThree, 1) => $function::<$simd, FourOfThree, 6, 4, 1, 6>($($argument),*),
+            (Filtering::FourOfThree, _) => $function::<$simd, FourOfThree, 6, 4, 2, 36>($($argument),*),
         }
     };
 }
@@ -175,13 +175,14 @@ unsafe fn points_of<
     const POINTS: usize,
     const OUTPUTS: usize,
     const AXES: usize,
+    const COUNT: usize,
 >(
     input: &WinogradInput<'_, S::Scalar>,
     points: *mut S::Scalar,
 ) {
-    let count = POINTS.pow(AXES as u32);
-    let mut distances = [0isize; MAX_POINTS];
-    for (point, distance) in distances.iter_mut().enumerate().take(count) {
+    const { assert!(COUNT == POINTS.pow(AXES as u32)) };
+    let mut distances = [0isize; COUNT];
+    for (point, distance) in distances.iter_mut().enumerate() {
         let mut rest = point;
         for &stride in input.strides[..AXES].iter().rev() {
             *distance += (rest % POINTS) as isize * stride;
@@ -196,14 +197,14 @@ unsafe fn points_of<
             // channel, the mask leaves out what does not exist.
             unsafe {
                 let mask = S::mask(0, input.channels - channel);
-                let mut values = [S::splat(S::Scalar::default()); MAX_POINTS];
-                for point in 0..count {
+                let mut values = MaybeUninit::<[S::Vector; COUNT]>::uninit();
+                let values = filled(&mut values, |point| {
                     let from = from.wrapping_offset(distances[point]).wrapping_add(channel);
-                    values[point] = if whole { S::load(from) } else { S::load_masked(from, mask) };
-                }
+                    if whole { S::load(from) } else { S::load_masked(from, mask) }
+                });
                 for axis in 0..AXES {
                     let inner = POINTS.pow((AXES - 1 - axis) as u32);
-                    for line in 0..count / POINTS {
+                    for line in 0..COUNT / POINTS {
                         let first = line / inner * inner * POINTS + line % inner;
                         let line = std::array::from_fn(|index| values[first + index * inner]);
                         for (index, value) in F::points::<S>(line).into_iter().enumerate() {
@@ -211,7 +212,7 @@ unsafe fn points_of<
                         }
                     }
                 }
-                for point in 0..count {
+                for point in 0..COUNT {
                     let to = to.wrapping_add(point * input.point_len + channel);
                     if whole {
                         S::store(to, values[point]);
@@ -236,11 +237,12 @@ unsafe fn outputs_of<
     const POINTS: usize,
     const OUTPUTS: usize,
     const AXES: usize,
+    const COUNT: usize,
 >(
     output: &WinogradOutput<'_, S::Scalar>,
     target: &mut impl Target<S>,
 ) -> bool {
-    let count = POINTS.pow(AXES as u32);
+    const { assert!(COUNT == POINTS.pow(AXES as u32)) };
     let outputs = OUTPUTS.pow(AXES as u32);
     // SAFETY: the caller vouches for the instruction set.
     let zero = unsafe { S::splat(S::Scalar::default()) };
@@ -249,11 +251,12 @@ unsafe fn outputs_of<
         for column in (0..output.bias.len()).step_by(S::LANES) {
             // SAFETY: the caller vouches for the instruction set and the products; the bias has whole vectors.
             unsafe {
-                let mut values = [zero; MAX_POINTS];
-                for point in 0..count {
+                let mut values = MaybeUninit::<[S::Vector; COUNT]>::uninit();
+                let values = filled(&mut values, |point| {
                     let (products, pitch) = output.points[point];
-                    values[point] = S::load(products.add(tile * pitch + column));
-                }
+                    fetch(products.wrapping_add((tile + 1) * pitch + column));
+                    S::load(products.add(tile * pitch + column))
+                });
                 for axis in 0..AXES {
                     // Axes before are transformed already.
                     let inner = POINTS.pow((AXES - 1 - axis) as u32);
@@ -269,9 +272,9 @@ unsafe fn outputs_of<
                     }
                 }
                 let bias = S::load(output.bias.as_ptr().add(column));
-                for (number, (&place, &value)) in places.iter().zip(&values).enumerate() {
+                for (number, (&place, value)) in places.iter().zip(&*values).enumerate() {
                     if place != NOWHERE {
-                        let sum = S::add(value, bias);
+                        let sum = S::add(*value, bias);
                         // Zero times anything but a finite value is NaN.
                         trace = S::multiply_add(sum, zero, trace);
                         target.put(tile * outputs + number, place, column, sum);
@@ -282,4 +285,19 @@ unsafe fn outputs_of<
     }
     // SAFETY: the caller vouches for the instruction set.
     unsafe { !S::any_nan(trace) }
+}
+
+/// An array of what is made for every index: whoever fills it with zeros before has that done, too.
+#[inline(always)]
+fn filled<V, const COUNT: usize>(
+    memory: &mut MaybeUninit<[V; COUNT]>,
+    make: impl Fn(usize) -> V,
+) -> &mut [V; COUNT] {
+    let first = memory.as_mut_ptr().cast::<V>();
+    for index in 0..COUNT {
+        // SAFETY: there are so many elements, all of which are written before they are handed out.
+        unsafe { first.add(index).write(make(index)) };
+    }
+    // SAFETY: as above.
+    unsafe { memory.assume_init_mut() }
 }

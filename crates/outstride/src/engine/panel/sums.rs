@@ -2,9 +2,7 @@
 
 use std::ops::Range;
 
-use outstride_kernels::{
-    EarlierSums, Fetch, PanelKernels, PanelSums, PanelTile, Real, TilePanel, lines_fetched_by_tap,
-};
+use outstride_kernels::{Fetch, PanelKernels, PanelSums, PanelTile, Real, TilePanel, lines_fetched_by_tap};
 
 use super::super::channels::{ChannelBlocks, Input};
 use super::super::finish::Scales;
@@ -300,7 +298,8 @@ impl<T: Real> VectorSums<'_, T> {
             taps: taps.taps(),
             channels,
             channels_of_tap: problem.filter.in_channels,
-            earlier: if step.block > 0 { EarlierSums::GoOn } else { EarlierSums::None },
+            resume: step.block > 0,
+            chain: usize::MAX,
             place,
             distances: &positions.outputs()[piece.first..piece.first + piece.count],
             fetch: if fetched < lines_of_next {

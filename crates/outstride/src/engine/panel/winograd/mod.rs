@@ -8,8 +8,8 @@ mod weights;
 use std::ops::Range;
 
 use outstride_kernels::{
-    EarlierSums, MAX_ROWS, PanelRows, PanelSums, PanelTap, PanelTile, Real, RowPointers, TilePanel,
-    WinogradInput, WinogradOutput,
+    Fetch, MAX_ROWS, PanelRows, PanelSums, PanelTap, PanelTile, Real, RowPointers, TilePanel, WinogradInput,
+    WinogradOutput,
 };
 
 pub(super) use tiles::Tiles;
@@ -170,6 +170,7 @@ impl<T: Real> WinogradSums<'_, T> {
         tiles: &Tiles,
         products: &mut [T],
     ) {
+        let filter = self.site.problem.filter;
         let points = self.weights.points(first);
         for (number, &point) in points.iter().enumerate() {
             let coming = if number + 1 < points.len() {
@@ -179,14 +180,10 @@ impl<T: Real> WinogradSums<'_, T> {
             };
             let mut of_panels = self.tile_panels(panels, (first, number), coming, tiles.len(), products);
             let coming_points = self.points.of(member, points[(number + 1) % points.len()]);
-            let mut ahead = Ahead::new(self, of_panels.len(), coming.is_some(), coming_points);
-            for rows in tiles.rows(self.site.problem.filter.kernels.panel_rows()) {
-                self.multiply_rows(
-                    &self.points.rows(member, point, &rows),
-                    &rows,
-                    &mut ahead,
-                    &mut of_panels,
-                );
+            let mut ahead = Ahead::new(filter, of_panels.len(), coming.is_some(), coming_points);
+            for rows in tiles.rows(filter.kernels.panel_rows()) {
+                let pointers = self.points.rows(member, point, &rows);
+                self.multiply_rows(&pointers, &rows, ahead.next(), &mut of_panels);
             }
         }
     }
@@ -196,37 +193,27 @@ impl<T: Real> WinogradSums<'_, T> {
         &self,
         pointers: &RowPointers<T>,
         tiles: &Range<usize>,
-        ahead: &mut Ahead<'_, T>,
+        fetch: Fetch<T>,
         panels: &mut [TilePanel<'_, T>],
     ) {
         let filter = self.site.problem.filter;
         let kernels = filter.kernels.panels();
         let rows = kernels.rows_for(tiles.len());
-        let chain = self.chain();
-        ahead.next_rows();
-        for (number, first) in (0..filter.in_channels).step_by(chain).enumerate() {
-            let fetch = ahead.next_chain();
-            for as_wide in panels.chunk_by_mut(|one, next| one.vectors == next.vectors) {
-                let tile = PanelTile {
-                    rows: std::slice::from_ref(pointers),
-                    taps: &[PanelTap::single(number, 0, first as isize)],
-                    channels: chain.min(filter.in_channels - first),
-                    channels_of_tap: chain,
-                    earlier: if number > 0 { EarlierSums::Join } else { EarlierSums::None },
-                    place: tiles.start * as_wide[0].vectors * filter.kernels.lanes(),
-                    distances: &[],
-                    fetch,
-                };
-                // SAFETY: every row is a point of a tile, with all channels side by side, and weights are those of panels as
-                // wide.
-                unsafe { kernels.compute(rows, &tile, as_wide) };
-            }
+        for as_wide in panels.chunk_by_mut(|one, next| one.vectors == next.vectors) {
+            let tile = PanelTile {
+                rows: std::slice::from_ref(pointers),
+                taps: &[PanelTap::single(0, 0, 0)],
+                channels: filter.in_channels,
+                channels_of_tap: filter.in_channels,
+                resume: false,
+                chain: self.weights.chain,
+                place: tiles.start * as_wide[0].vectors * filter.kernels.lanes(),
+                distances: &[],
+                fetch,
+            };
+            // SAFETY: every row is a point of a tile, with all channels side by side, and weights are those of panels as wide.
+            unsafe { kernels.compute(rows, &tile, as_wide) };
         }
-    }
-
-    /// Channels that are added up before they join others.
-    fn chain(&self) -> usize {
-        self.weights.scheme().channels_of_chain(self.site.problem.filter.in_channels)
     }
 
     /// What kernels need to know of the panels of a group at a point, given as the first panel and the point's number; and of the one

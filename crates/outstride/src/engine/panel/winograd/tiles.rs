@@ -8,6 +8,7 @@ use super::super::super::axis::Span;
 use super::super::super::channels::{Input, position_strides};
 use super::super::bundle::Member;
 use super::super::rows::Positions;
+use super::tiling::Tiling;
 use super::weights::Scheme;
 
 /// The tiles of the positions of a box.
@@ -41,18 +42,17 @@ impl Tiles {
             width: 0,
             outputs: Vec::new(),
         };
+        let parts: Vec<Vec<usize>> = (0..spans.len())
+            .map(|axis| parts_of_numbers(tilings[axis], spans[axis].count, strides[axis]))
+            .collect();
         for_each_index(&tiled, |tile| {
             let first = tile.iter().zip(tilings).map(|(&tile, tiling)| tiling.first(tile));
             tiles.firsts.extend(first.zip(spans).map(|(first, span)| span.first + first as i64));
-            for_each_index(&outputs, |output| {
-                let mut number = Some(0);
-                for axis in 0..spans.len() {
-                    let index = tilings[axis].first(tile[axis]) + output[axis] * tilings[axis].step;
-                    let inside = index < spans[axis].count;
-                    number = number.filter(|_| inside).map(|number| number + index * strides[axis]);
-                }
-                tiles.numbers.push(number.unwrap_or(NOWHERE));
-            });
+            let of_tile = tile.iter().zip(&parts).zip(&outputs);
+            push_sums(
+                &mut tiles.numbers,
+                of_tile.map(|((&tile, parts), &outputs)| &parts[tile * outputs..][..outputs]),
+            );
         });
         tiles
     }
@@ -111,6 +111,30 @@ impl Tiles {
             self.places = self.numbers.iter().map(place).collect();
         }
         (&self.places, &self.outputs)
+    }
+}
+
+/// Per tile of an axis and output, what its index adds to the number of a position; [`NOWHERE`] behind the last.
+fn parts_of_numbers(tiling: Tiling, count: usize, stride: usize) -> Vec<usize> {
+    let outputs = |tile| (0..tiling.outputs).map(move |output| tiling.first(tile) + output * tiling.step);
+    let part = |index| if index < count { index * stride } else { NOWHERE };
+    (0..tiling.tiles(count)).flat_map(outputs).map(part).collect()
+}
+
+/// Appends the sums of one part of every axis each, the last axis fastest; [`NOWHERE`] with any part that is.
+fn push_sums<'p>(sums: &mut Vec<usize>, axes: impl Iterator<Item = &'p [usize]>) {
+    let from = sums.len();
+    sums.push(0);
+    for parts in axes {
+        let count = sums.len() - from;
+        sums.resize(from + count * parts.len(), 0);
+        // From the last one on, so that none is written to before it was read.
+        for index in (0..count).rev() {
+            let sum = sums[from + index];
+            for (place, part) in sums[from + index * parts.len()..].iter_mut().zip(parts) {
+                *place = sum.saturating_add(*part);
+            }
+        }
     }
 }
 

@@ -44,6 +44,8 @@ pub(crate) struct WinogradWeights<T> {
     /// Per panel, the points at which weights are not all zero, rising.
     points: Vec<Vec<usize>>,
     scheme: Scheme,
+    /// Channels that are added up before they join others.
+    pub(super) chain: usize,
 }
 
 /// Which axes are transformed, and how.
@@ -135,7 +137,7 @@ impl Scheme {
     }
 
     /// Of so many channels, those that are added up before they join others. Loops take eight at a time.
-    pub(super) fn channels_of_chain(&self, channels: usize) -> usize {
+    fn channels_of_chain(&self, channels: usize) -> usize {
         if !self.has_chains() {
             return channels.max(1);
         }
@@ -235,7 +237,8 @@ impl<T: Real> WinogradWeights<T> {
                 }
             }
         }
-        Ok(WinogradWeights { weights, begins, points, scheme })
+        let chain = scheme.channels_of_chain(channels_in);
+        Ok(WinogradWeights { weights, begins, points, scheme, chain })
     }
 
     pub(crate) fn scheme(&self) -> &Scheme {
