@@ -1,6 +1,6 @@
 //! The weights of points.
 
-use outstride_kernels::{Filtering, Real};
+use outstride_kernels::{Filtering, MAX_WINOGRAD_AXES, Real};
 
 use super::super::super::lattice::greatest_common_divisor;
 use super::super::super::pack::PackedFilter;
@@ -19,8 +19,12 @@ const MOST_BYTES: usize = 1 << 27;
 /// Larger ones take longer than matrix tiles, which read less.
 const MOST_BYTES_BESIDE_TILES: usize = 1 << 25;
 
-/// Larger weights do not stay in any cache. Up to this size, more weights for fewer products are worth it.
+/// Larger weights do not stay in any cache.
 const LAST_LEVEL_BYTES: usize = 1 << 24;
+
+/// Up to this size, by the number of axes, more weights for fewer products are worth it. Volumes have short axes: tiles of more outputs
+/// reach beyond their ends.
+const BYTES_OF_MANY_POINTS: [usize; MAX_WINOGRAD_AXES] = [1 << 24, 1 << 24, 1 << 23];
 
 /// Sums of the points of four outputs are made in chains of at most so many channels: in longer ones, they would lose in rounding what
 /// else they have for transforms to lose.
@@ -107,10 +111,11 @@ impl Scheme {
             return Err("taps are too far from each other");
         }
         let is_worthwhile = |scheme: &Scheme| {
-            scheme.axes().count() <= scheme.filtering.most_axes()
+            let axes = scheme.axes().count();
+            (1..=scheme.filtering.most_axes()).contains(&axes)
                 && !(scheme.has_chains() && filter.in_channels < FEWEST_CHANNELS_OF_FOUR)
                 && are_near(scheme)
-                && bytes(scheme, filter, panels) <= LAST_LEVEL_BYTES
+                && bytes(scheme, filter, panels) <= BYTES_OF_MANY_POINTS[axes - 1]
         };
         let larger = larger.iter().map(|&filtering| Scheme::of(filtering, &taps)).filter(is_worthwhile);
         let by_work = |one: &Scheme, other: &Scheme| one.work(panels).total_cmp(&other.work(panels));
