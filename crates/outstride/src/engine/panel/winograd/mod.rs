@@ -1,6 +1,7 @@
 //! Sums by Winograd's minimal filtering: inputs become points, points times their weights products, and products sums.
 
 mod ahead;
+mod scheme;
 mod tiles;
 mod tiling;
 mod weights;
@@ -12,9 +13,10 @@ use outstride_kernels::{
     WinogradOutput,
 };
 
+pub(crate) use scheme::Scheme;
 pub(super) use tiles::Tiles;
 pub(crate) use tiling::Tiling;
-pub(crate) use weights::{Scheme, WinogradWeights};
+pub(crate) use weights::WinogradWeights;
 
 use super::super::channels::Input;
 use super::bundle::{Bundle, Member};

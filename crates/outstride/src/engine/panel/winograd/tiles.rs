@@ -8,8 +8,8 @@ use super::super::super::axis::Span;
 use super::super::super::channels::{Input, position_strides};
 use super::super::bundle::Member;
 use super::super::rows::Positions;
-use super::tiling::Tiling;
-use super::weights::Scheme;
+use super::Tiling;
+use super::scheme::Scheme;
 
 /// The tiles of the positions of a box.
 pub(in crate::engine::panel) struct Tiles {
