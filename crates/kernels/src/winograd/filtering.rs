@@ -1,7 +1,7 @@
 //! How many outputs are computed together, of how many taps.
 
 /// The numbers at which the filterings of four outputs look at inputs and weights as at polynomials, beside the negatives of these,
-/// infinity and, of three taps, zero. Errors are least with these (at 1 and 2, up to four times as large), for they keep all
+/// infinity and, of three taps, zero. Errors are least with these (at 1 and 2, two to three times as large), for they keep all
 /// coefficients about the same size; their powers are exact in 32 bits.
 pub(super) struct Pairs {
     pub(super) near: f64,
@@ -18,8 +18,8 @@ impl Pairs {
 }
 
 /// How many outputs of an axis are computed together, of how many taps. The first three add and subtract inputs as they are, and at
-/// most three products to an output, so that errors stay below those of plain summation. Those of the others do where sums over
-/// channels are not made in one chain.
+/// most three products to an output, so that errors stay below those of plain summation. Those of the others stay within twice of these
+/// where sums over channels are made in several chains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filtering {
     /// Two outputs of two taps by three products instead of four.

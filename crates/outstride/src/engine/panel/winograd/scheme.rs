@@ -15,7 +15,7 @@ const BYTES_OF_MANY_POINTS: [usize; MAX_WINOGRAD_AXES] = [1 << 24, 1 << 24, 1 <<
 /// else they have for transforms to lose.
 const CHANNELS_OF_CHAIN: usize = 64;
 
-/// With fewer channels, plain sums lose less than transforms to four outputs do.
+/// With fewer channels, transforms to four outputs might lose more than twice of what plain sums do.
 const FEWEST_CHANNELS_OF_FOUR: usize = 64;
 
 /// How much longer products take that are made in chains, and that more additions go before and after.
